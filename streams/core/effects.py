@@ -1,0 +1,81 @@
+"""What a step decided: the effects its caller must carry out, all or none of them, in one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from streams.core.records import Key, Record
+
+
+class Dispatch(NamedTuple):
+    """Hand one attempt of a run to the workers."""
+
+    seq: int  # gapless per shard, from 1: a reader that misses one has lost a record
+    tenant: str
+    run_id: str
+    workflow: str
+    class_: str
+    attempt: int  # from 1
+    estimate: int  # tokens charged now
+    lease_ms: int
+    deadline_ms: int | None
+    body: bytes
+    submitted_ms: int
+    round: int  # the ring's round in which the visit fell
+    deficit_before: int  # tokens, just before the charge
+    deficit_after: int  # == deficit_before - estimate
+
+
+class Revoke(NamedTuple):
+    """Tell the workers that an attempt in flight is no longer wanted. Its tokens are charged when they come."""
+
+    seq: int  # shares the dispatches' sequence
+    tenant: str
+    run_id: str
+    attempt: int
+    reason: str
+
+
+class Rejection(NamedTuple):
+    """A run that will not be served (again), with a reason a program can act on."""
+
+    tenant: str
+    run_id: str
+    reason: str  # one of the names in `streams.core.reasons`
+    detail: str  # one sentence for a person, naming the field and the value
+    limit: int | None  # the limit that was met, in the reason's unit
+    value: int | None  # what it was compared with
+    retry_after_ms: int | None  # None: retrying will not help
+    position: int  # the request's offset
+    body: bytes
+
+
+class Settlement(NamedTuple):
+    """An attempt ended and its account was closed."""
+
+    tenant: str
+    run_id: str
+    attempt: int
+    outcome: str  # succeeded, failed, returned, lost, cancelled
+    estimate: int  # tokens charged at dispatch
+    actual: int  # tokens charged in the end
+    reported: bool  # False: the worker named no usage, so the estimate stands
+
+
+class Effects:
+    """All of one step. `changed` names exactly the rows to write; the objects in it are live: encode them at once."""
+
+    __slots__ = ("changed", "counts", "dispatches", "now_ms", "rejections", "revokes", "settlements", "step")
+
+    def __init__(self, step: int, now_ms: int) -> None:
+        """Begin empty."""
+        self.step = step
+        self.now_ms = now_ms
+        self.dispatches: list[Dispatch] = []
+        self.revokes: list[Revoke] = []
+        self.rejections: list[Rejection] = []
+        self.settlements: list[Settlement] = []
+        self.changed: dict[Key, Record | None] = {}  # None: the row is gone
+        self.counts: Counter[str] = Counter()  # names in `streams.core.counts`

@@ -1,0 +1,78 @@
+"""What a step may be told: the inputs of the core, one record per Kafka record that could be read.
+
+Inputs are immutable named tuples, compared by value. (Tuples, not frozen dataclasses: a frozen dataclass of
+a dozen fields costs three times as much to build, and three of these are built for every run.)
+Everything here has been checked by `streams.wire` for type, range and size; the core checks only what
+depends on its state. Tokens and milliseconds are integers; `None` means "not stated".
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from streams.core.policy import Policy
+
+STARTED: Final = "started"
+HEARTBEAT: Final = "heartbeat"
+SUCCEEDED: Final = "succeeded"
+FAILED: Final = "failed"
+RETURNED: Final = "returned"
+
+
+class Submit(NamedTuple):
+    """A tenant asks for a run. `(tenant, run_id)` is its identity."""
+
+    position: int  # offset in the shard's requests partition: the FIFO place inside the flow, unique in the shard
+    tenant: str
+    run_id: str
+    workflow: str
+    class_: str | None = None  # None: the policy's first class
+    estimate: int | None = None  # tokens, the producer's own guess
+    max_tokens: int | None = None  # tokens, an upper bound the worker enforces; bounds the estimate
+    not_before_ms: int | None = None
+    deadline_ms: int | None = None  # dropped with a reason if still queued then
+    max_attempts: int | None = None
+    lease_ms: int | None = None
+    submitted_ms: int = 0  # the record's timestamp; only ever used for waiting times
+    body: bytes = b""  # payload and headers as `streams.wire` packed them; carried, never looked into
+
+
+class Cancel(NamedTuple):
+    """A tenant takes a run back, whether it is queued, delayed or in flight."""
+
+    position: int
+    tenant: str
+    run_id: str
+
+
+class Completion(NamedTuple):
+    """A worker reports on one attempt of a run."""
+
+    position: int  # offset in the shard's completions partition
+    tenant: str
+    run_id: str
+    attempt: int
+    status: str  # one of STARTED, HEARTBEAT, SUCCEEDED, FAILED, RETURNED
+    tokens: int | None = None  # spent so far (heartbeat) or in total (succeeded, failed); None: not reported
+    retryable: bool = False  # only read with FAILED
+    error: str | None = None
+    worker: str | None = None
+
+
+class SetPolicy(NamedTuple):
+    """The stated rules change, from this step on."""
+
+    position: int  # offset in the policy topic; doubles as the policy's version
+    policy: Policy
+
+
+class Takeover(NamedTuple):
+    """A new owner begins: the first input of its first step.
+
+    The time since the last step is an outage during which no worker could be heard, so it expires no lease.
+    """
+
+    epoch: int  # counts the owners of the shard, from 1; never goes back
+
+
+Input = Submit | Cancel | Completion | SetPolicy | Takeover

@@ -1,0 +1,24 @@
+"""Why a run is refused, dropped or given up: the closed list of machine-readable reasons."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Refused at admission. The producer may act on limit, value and retry_after.
+UNKNOWN_TENANT: Final = "unknown_tenant"  # the policy is closed and does not name the tenant
+UNKNOWN_CLASS: Final = "unknown_class"
+TENANT_PAUSED: Final = "tenant_paused"
+QUEUE_FULL: Final = "queue_full"  # the tenant's own limit, in runs or tokens
+OVERLOADED: Final = "overloaded"  # the shard's backlog limit
+TOO_LARGE: Final = "too_large"  # estimate above the largest run the policy allows
+DUPLICATE: Final = "duplicate"  # run_id is queued, in flight or lately ended
+DEADLINE_PASSED: Final = "deadline_passed"
+
+# Ended after admission.
+EXPIRED: Final = "expired"  # still queued at its deadline
+CANCELLED: Final = "cancelled"
+FAILED: Final = "failed"  # the worker said that retrying will not help
+DEAD_LETTERED: Final = "dead_lettered"  # attempts used up
+
+# Refused before the core sees it (`streams.wire`).
+INVALID: Final = "invalid"

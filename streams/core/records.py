@@ -1,0 +1,187 @@
+"""The state of a shard as records: what survives a crash, one Kafka row each. `streams.rows` turns them into bytes.
+
+Records are plain and mutable; only `streams.core` changes them. What can be worked out from them (queues, heap,
+sums, timers) is rebuilt at load and not kept here. Each record names its row by a `Key`: a tuple whose first
+item is the kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from streams.core.policy import Policy
+
+Key = tuple[str, ...]
+
+SHARD: Final = "shard"  # (SHARD,)
+POLICY: Final = "policy"  # (POLICY,)
+RING: Final = "ring"  # (RING, class)
+FLOW: Final = "flow"  # (FLOW, class, tenant)
+RUN: Final = "run"  # (RUN, tenant, run_id)
+FLIGHT: Final = "flight"  # (FLIGHT, tenant, run_id, attempt)
+HISTORY: Final = "history"  # (HISTORY, tenant, workflow)
+ENDED: Final = "ended"  # (ENDED, step)
+
+
+class RunState(IntEnum):
+    """Where a run is. Activity is stored, never inferred."""
+
+    QUEUED = 0
+    DELAYED = 1  # waits outside the ring for `ready_ms`
+    IN_FLIGHT = 2
+
+
+class FlowState(IntEnum):
+    """Where a flow is."""
+
+    IDLE = 0  # nothing queued: earns nothing, keeps its debt
+    ACTIVE = 1  # in the ring
+    BLOCKED = 2  # has work but its tenant is at its own cap, or paused: earns nothing
+
+
+@dataclass(slots=True)
+class ShardRecord:
+    """The shard's own counters."""
+
+    shard: int
+    shards: int
+    epoch: int = 0  # number of owners so far
+    step: int = 0  # number of steps so far
+    now_ms: int = 0  # of the last step; never goes back
+    outage_ms: int = 0  # sum of the times without an owner; leases run on now_ms - outage_ms
+    seq: int = 0  # last sequence number given to a dispatch or revoke
+
+
+@dataclass(slots=True)
+class PolicyRecord:
+    """The policy in force and the offset it came from (-1: built-in)."""
+
+    version: int
+    policy: Policy
+
+
+@dataclass(slots=True)
+class RingRecord:
+    """The virtual time of a class: round and cursor. A round is one pass over the active flows."""
+
+    class_: str
+    round: int = 0
+    cursor: int = -1  # place of the flow visited last in this round; -1: none yet
+    visiting: bool = False  # the flow at the cursor is in the middle of its visit
+    next_place: int = 0  # the place the next new flow gets
+
+
+@dataclass(slots=True)
+class FlowRecord:
+    """A (class, tenant): its place, its deficit and its account, all in tokens.
+
+    charged == actual + sum of the charges of its attempts in flight.
+    """
+
+    class_: str
+    tenant: str
+    place: int  # in the ring, fixed at first activity; unique in the class
+    deficit: int = 0  # signed; negative is debt; as of round `accrued`
+    accrued: int = 0  # the last round whose quantum is in `deficit`
+    half_visit: bool = False  # its last visit was broken off by the cap: the next one earns nothing
+    state: FlowState = FlowState.IDLE
+    charged: int = 0
+    actual: int = 0
+    dispatched: int = 0  # attempts
+    ended: int = 0  # runs that ended, however they ended
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """A run that has not ended, with everything a retry needs."""
+
+    tenant: str
+    run_id: str
+    workflow: str
+    class_: str
+    position: int  # FIFO place inside its flow, also after a retry
+    estimate: int  # tokens charged at each dispatch
+    max_tokens: int | None
+    deadline_ms: int | None
+    max_attempts: int
+    lease_ms: int
+    submitted_ms: int
+    ready_ms: int  # not before this; 0: at once
+    body: bytes
+    state: RunState = RunState.QUEUED
+    attempts: int = 0  # dispatched and not returned
+    lost: dict[int, int] = field(default_factory=dict)  # attempt -> tokens charged, for attempts given up as lost
+
+
+@dataclass(slots=True)
+class FlightRecord:
+    """An attempt in flight: it holds a place in the window until it is settled, even if its run has ended."""
+
+    tenant: str
+    run_id: str
+    class_: str
+    workflow: str
+    attempt: int
+    estimate: int  # tokens charged at dispatch and held in the window
+    charged: int  # tokens charged so far: the estimate, or what a heartbeat said if that is more
+    reported: int  # tokens the worker's heartbeats have owned up to
+    expires_ms: int  # on the lease clock: now_ms - outage_ms
+    lease_ms: int
+    revoked: bool = False  # the run ended by another way; only the account is open
+
+
+@dataclass(slots=True)
+class HistoryRecord:
+    """What runs of a (tenant, workflow) have cost. Fixed point: tokens << 16."""
+
+    tenant: str
+    workflow: str
+    count: int = 0
+    mean_fp: int = 0  # decayed mean of the actual cost
+    error_fp: int = 0  # decayed mean of |actual - estimate|
+    last_step: int = 0  # for eviction
+
+
+@dataclass(slots=True)
+class EndedRecord:
+    """The runs that ended in one step: a page of the memory that tells a retry from a new run."""
+
+    step: int
+    at_ms: int
+    runs: list[tuple[str, str]]  # (tenant, run_id)
+
+
+Record = (
+    ShardRecord
+    | PolicyRecord
+    | RingRecord
+    | FlowRecord
+    | RunRecord
+    | FlightRecord
+    | HistoryRecord
+    | EndedRecord
+)
+
+
+def key_of(record: Record) -> Key:
+    """Return the row key of a record."""
+    match record:
+        case ShardRecord():
+            return (SHARD,)
+        case PolicyRecord():
+            return (POLICY,)
+        case RingRecord():
+            return (RING, record.class_)
+        case FlowRecord():
+            return (FLOW, record.class_, record.tenant)
+        case RunRecord():
+            return (RUN, record.tenant, record.run_id)
+        case FlightRecord():
+            return (FLIGHT, record.tenant, record.run_id, str(record.attempt))
+        case HistoryRecord():
+            return (HISTORY, record.tenant, record.workflow)
+        case EndedRecord():
+            return (ENDED, str(record.step))
