@@ -1,0 +1,143 @@
+"""All errors of fairstream: one root, named by what the caller must do.
+
+The first line of a class's docstring is its message when none is given, so the sentence that a
+person reads when it is raised and the one that a programmer reads here are the same. Errors of
+other libraries are turned into these at the edge that called them. All of them survive pickling
+with their data, since some cross a process boundary.
+"""
+
+from pathlib import Path
+from typing import ClassVar, Self
+
+
+class FairstreamError(Exception):
+    """fairstream failed; see the cause, and report it if no message says what to do."""
+
+    # What a command exits with when it ends by this error.
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str | None = None) -> None:
+        doc = type(self).__doc__ or FairstreamError.__doc__ or ""
+        super().__init__(message or doc.partition("\n")[0])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception's own form calls the class with `args`, which loses keyword-only data.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+    @classmethod
+    def _blank(cls, args: tuple[object, ...]) -> Self:
+        return cls.__new__(cls, *args)
+
+
+def _rebuild(cls: type[FairstreamError], args: tuple[object, ...], data: dict[str, object]) -> FairstreamError:
+    error = cls._blank(args)
+    error.__dict__.update(data)
+    return error
+
+
+# --- fix something, then try again
+
+
+class ConfigError(FairstreamError):
+    """The configuration is wrong; correct the named field and start again."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        field: str | None = None,
+        value: object = None,
+        source: str | None = None,
+    ) -> None:
+        """`source` says where the field stands: a file with its line, or an environment name."""
+        super().__init__(message)
+        self.field = field
+        self.value = value
+        self.source = source
+
+    def __str__(self) -> str:
+        where = ": ".join(part for part in (self.source, self.field) if part)
+        got = "" if self.value is None else f" (got {self.value!r})"
+        return f"{where}: {self.args[0]}{got}" if where else f"{self.args[0]}{got}"
+
+
+class NotInstalled(FairstreamError):
+    """Something that this command needs is not installed; install what the message names."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class Untrusted(FairstreamError):
+    """A downloaded file is not the one that was locked; nothing was run, and it was removed."""
+
+
+# --- wait, then try again
+
+
+class Unavailable(FairstreamError):
+    """Kafka or the registry does not answer; check its address, or try again later."""
+
+    exit_code: ClassVar[int] = 75  # EX_TEMPFAIL: a supervisor may retry
+
+
+class StartFailed(FairstreamError):
+    """A local process did not start; the end of its log says why."""
+
+    def __init__(self, message: str | None = None, *, log: Path | None = None) -> None:
+        super().__init__(message)
+        self.log = log
+
+
+# --- give something up
+
+
+class OwnershipLost(FairstreamError):
+    """Another scheduler owns this shard now; stop writing, drop its memory, and rejoin."""
+
+
+class StateUnreadable(FairstreamError):
+    """The saved state of this shard cannot be read; do not serve it until it is repaired."""
+
+
+# --- refuse something, and go on
+
+
+class BadRecord(FairstreamError):
+    """A record cannot be used; send it to the rejected topic with the reason, and go on."""
+
+    def __init__(self, message: str | None = None, *, field: str | None = None, value: object = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.value = value
+
+    def __str__(self) -> str:
+        got = "" if self.value is None else f" (got {_short(self.value)})"
+        return f"{self.field}: {self.args[0]}{got}" if self.field else f"{self.args[0]}{got}"
+
+
+class Refused(FairstreamError):
+    """The request is not accepted; act on the reason, or retry after the time given."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        reason: str,
+        limit: int | None = None,
+        current: int | None = None,
+        retry_after_ms: int | None = None,
+    ) -> None:
+        """`reason` is the machine-readable one, for example `queue_full`."""
+        super().__init__(message)
+        self.reason = reason
+        self.limit = limit
+        self.current = current
+        self.retry_after_ms = retry_after_ms
+
+
+def _short(value: object, limit: int = 80) -> str:
+    """A value as shown in a message: input may be megabytes long."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
