@@ -1,0 +1,151 @@
+"""How to reach Kafka: one set of settings for every room, and Kafka's errors in our own words.
+
+The options of a `--kafka-config` file are librdkafka's (`security.protocol`, `sasl.username`, `ssl.ca.location`, ...),
+one `name = value` a line, as in the configuration files of other librdkafka tools.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from streams.errors import BadRecord, ConfigError, FairstreamError, NotInstalled, OwnershipLost, Unavailable
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+DEFAULT_PREFIX: Final = "runs."
+_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]*")
+_LOG: Final = logging.getLogger("streams.kafka")
+
+# Settings that carry a promise of ours (no loss, no record twice, one order of partitions): a file may not change them.
+_OURS: Final = frozenset(
+    {
+        "acks",
+        "bootstrap.servers",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "group.id",
+        "isolation.level",
+        "partitioner",
+        "transactional.id",
+    }
+)
+
+# Kafka's errors, by what can be done about them. Names that begin with `_` are librdkafka's own.
+_REMEDIES: Final[tuple[tuple[type[FairstreamError], frozenset[str], str], ...]] = (
+    (OwnershipLost, frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}), ""),
+    (
+        ConfigError,
+        frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}),
+        "; create the topics with `fairstream topics`, or check the prefix",
+    ),
+    (
+        ConfigError,
+        frozenset(
+            {
+                "CLUSTER_AUTHORIZATION_FAILED",
+                "GROUP_AUTHORIZATION_FAILED",
+                "SASL_AUTHENTICATION_FAILED",
+                "TOPIC_AUTHORIZATION_FAILED",
+                "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+                "_AUTHENTICATION",
+            }
+        ),
+        "; check the credentials in the Kafka options, and this user's rights",
+    ),
+    (ConfigError, frozenset({"INVALID_CONFIG", "_CONFLICT", "_INVALID_ARG"}), ""),
+    (
+        BadRecord,
+        frozenset({"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"}),
+        "; send less, or raise the topic's max.message.bytes",
+    ),
+    (
+        Unavailable,
+        frozenset({"_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_RESOLVE", "_SSL", "_TIMED_OUT", "_TRANSPORT"}),
+        "; is Kafka running there?",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSettings:
+    """Where Kafka is, what our topics are called there, and how to be let in."""
+
+    servers: str  # host:port, several separated by commas
+    prefix: str = DEFAULT_PREFIX  # before every topic name
+    options: Mapping[str, str] = field(default_factory=dict)  # librdkafka's, for security and networks
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work. Raises `ConfigError`."""
+        if not self.servers.strip():
+            raise ConfigError("name at least one host:port", field="kafka")
+        if not _TOPIC_NAME.fullmatch(self.prefix):
+            raise ConfigError("use letters, digits, '.', '_' and '-' only", field="prefix", value=self.prefix)
+        ours = sorted(_OURS.intersection(self.options))
+        if ours:
+            raise ConfigError("fairstream sets this itself; remove it", field=ours[0], value=self.options[ours[0]])
+
+    def topic(self, name: str) -> str:
+        """Return the full name of a topic: `topic("dispatch")` is `runs.dispatch`."""
+        return f"{self.prefix}{name}"
+
+    def client(self, **own: Any) -> dict[str, Any]:
+        """Return a configuration for a confluent-kafka client; `own` wins. Underscores in names stand for dots."""
+        return {
+            **self.options,
+            "bootstrap.servers": self.servers,
+            "logger": _LOG,
+            **{name.replace("_", "."): value for name, value in own.items()},
+        }
+
+
+def read_options(path: Path) -> dict[str, str]:
+    """Read a `name = value` file; `#` begins a comment line. Raises `ConfigError` with the line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {error}", source=str(path)) from error
+    options: dict[str, str] = {}
+    for number, raw in enumerate(lines, start=1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not name:
+            raise ConfigError("write `name = value`", source=f"{path}:{number}", value=line)
+        if name in options:
+            raise ConfigError("stands here twice", source=f"{path}:{number}", field=name)
+        options[name] = value
+    return options
+
+
+@contextmanager
+def mapped_errors(doing: str) -> Iterator[None]:
+    """Turn what confluent-kafka raises into our errors; `doing` begins the message: "reading runs.status"."""
+    try:
+        from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415 - the CLI must start without it
+    except ImportError as error:
+        raise NotInstalled("the Kafka client is missing: pip install 'fairstream[client]'") from error
+    try:
+        yield
+    except KafkaException as error:
+        cause = error.args[0] if error.args else None
+        if isinstance(cause, KafkaError):
+            raise from_kafka(cause, doing) from error
+        raise FairstreamError(f"{doing}: {error}") from error
+
+
+def from_kafka(error: KafkaError, doing: str) -> FairstreamError:
+    """Return the error of ours that tells the caller of `doing` what to do about Kafka's."""
+    text = f"{doing}: {error.str()}"
+    for kind, names, advice in _REMEDIES:
+        if error.name() in names:
+            return kind(text + advice)
+    return Unavailable(text) if error.retriable() else FairstreamError(text)
