@@ -1,0 +1,43 @@
+"""Messages: records of the core to bytes and back, pure, without Kafka.
+
+The shapes are those of `schemas/*.avsc`, which also state the limits of each field. Values travel as JSON:
+orjson writes it, msgspec reads it against types built from the schemas. A value that cannot be read raises
+`streams.errors.BadRecord` with the field's name; nothing here sends, logs, or looks at a clock.
+A reader of dispatches needs only this package: no Faust, and of the core only its plain records.
+"""
+
+from streams.wire.completions import decode_completion, encode_completion
+from streams.wire.dispatches import Assignment, Revocation, decode_dispatch, encode_dispatch, encode_revoke
+from streams.wire.partitions import FORWARDED, PARTITIONER, murmur2, partition_for
+from streams.wire.reading import MAX_VALUE_BYTES
+from streams.wire.rejections import Position, Refusal, decode_rejection, encode_rejection, encode_unreadable
+from streams.wire.requests import decode_request, encode_cancel, encode_request
+from streams.wire.topics import DEFAULT_PREFIX, TOPICS, Topic, TopicNames, topic_names
+
+__all__ = [
+    "DEFAULT_PREFIX",
+    "FORWARDED",
+    "MAX_VALUE_BYTES",
+    "PARTITIONER",
+    "TOPICS",
+    "Assignment",
+    "Position",
+    "Refusal",
+    "Revocation",
+    "Topic",
+    "TopicNames",
+    "decode_completion",
+    "decode_dispatch",
+    "decode_rejection",
+    "decode_request",
+    "encode_cancel",
+    "encode_completion",
+    "encode_dispatch",
+    "encode_rejection",
+    "encode_request",
+    "encode_revoke",
+    "encode_unreadable",
+    "murmur2",
+    "partition_for",
+    "topic_names",
+]

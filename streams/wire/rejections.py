@@ -1,0 +1,128 @@
+"""Rejections: runs that will not be served, and records that cannot be read (`schemas/rejection.avsc`)."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from streams.core import reasons
+from streams.core.effects import Rejection
+from streams.errors import BadRecord
+from streams.wire import body
+from streams.wire.reading import Reader
+
+_READER: Final[Reader] = Reader("rejection")
+_MAX_BYTES: Final = 64_000_000  # written by shards only: a request's body and an envelope
+
+# Of an unreadable value. Its position tells where the whole of it is; a rejection must fit its topic, always.
+MAX_ORIGINAL_BYTES: Final = 65_536
+_MAX_GOT: Final = 200
+
+
+class Position(NamedTuple):
+    """Where a record stands."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Refusal(NamedTuple):
+    """A rejection as its reader gets it."""
+
+    reason: str  # one of the names in `streams.core.reasons`
+    detail: str
+    position: Position
+    shard: int
+    step: int
+    at_ms: int
+    tenant: str | None
+    run_id: str | None
+    field: str | None
+    got: str | None  # the wrong value as JSON, shortened
+    limit: int | None
+    value: int | None
+    retry_after_ms: int | None  # None: another try will not help
+    payload_json: bytes  # of a run; empty: none
+    headers: dict[str, str]
+    original: bytes | None  # the unreadable value, cut after `MAX_ORIGINAL_BYTES`
+    original_size: int | None
+    original_key: bytes | None
+
+
+def encode_rejection(rejection: Rejection, position: Position, *, shard: int, step: int, at_ms: int) -> bytes:
+    """Return the value that refuses a run. Its key is the tenant in UTF-8."""
+    head = {
+        "reason": rejection.reason,
+        "detail": rejection.detail,
+        "tenant": rejection.tenant,
+        "run_id": rejection.run_id,
+        "limit": rejection.limit,
+        "value": rejection.value,
+        "retry_after_ms": rejection.retry_after_ms,
+        "position": position._asdict(),
+        "shard": shard,
+        "step": step,
+        "at_ms": at_ms,
+    }
+    return body.splice(orjson.dumps(head), rejection.body)
+
+
+def encode_unreadable(
+    error: BadRecord,
+    key: bytes | None,
+    value: bytes | None,
+    position: Position,
+    *,
+    shard: int,
+    step: int,
+    at_ms: int,
+) -> bytes:
+    """Return the value that sets an unreadable record aside. Its key is the record's own key, whatever it is."""
+    message: dict[str, Any] = {
+        "reason": reasons.INVALID,
+        "detail": str(error),
+        "field": error.field,
+        "got": None if error.value is None else _shown(error.value),
+        "position": position._asdict(),
+        "shard": shard,
+        "step": step,
+        "at_ms": at_ms,
+        "original": None if value is None else b64encode(value[:MAX_ORIGINAL_BYTES]).decode(),
+        "original_size": None if value is None else len(value),
+        "original_key": None if key is None else b64encode(key[:MAX_ORIGINAL_BYTES]).decode(),
+    }
+    return orjson.dumps(message)
+
+
+def decode_rejection(value: bytes | None) -> Refusal:
+    """Return what a record of the rejected topic says. Raises `BadRecord`, naming the field."""
+    message = _READER.read(value, _MAX_BYTES)
+    place = message.position
+    return Refusal(
+        message.reason,
+        message.detail,
+        Position(place.topic, place.partition, place.offset),
+        message.shard,
+        message.step,
+        message.at_ms,
+        message.tenant,
+        message.run_id,
+        message.field,
+        message.got,
+        message.limit,
+        message.value,
+        message.retry_after_ms,
+        bytes(message.payload),
+        message.headers,
+        message.original,
+        message.original_size,
+        message.original_key,
+    )
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if isinstance(value, bytes) else orjson.dumps(value, default=repr).decode()
+    return text if len(text) <= _MAX_GOT else text[: _MAX_GOT - 1] + "…"

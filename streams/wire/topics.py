@@ -1,0 +1,86 @@
+"""The topics as data: names, keys, partitions, retention. Created and checked by `streams.admin.topics`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+DEFAULT_PREFIX: Final = "runs."
+
+_HOUR_MS: Final = 3_600_000
+_DAY_MS: Final = 24 * _HOUR_MS
+
+
+class Count(Enum):
+    """What sets a topic's number of partitions."""
+
+    SHARDS = "one per shard"
+    DISPATCH = "the workers' parallelism"
+    ONE = "one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One topic. `configs` are Kafka's topic settings, beside those that depend on the cluster's size."""
+
+    name: str  # without the prefix
+    key: str  # what a record's key holds, for people
+    count: Count
+    compacted: bool = False
+    configs: dict[str, str] = field(default_factory=dict)
+
+
+class TopicNames(NamedTuple):
+    """The full names of the topics of one deployment."""
+
+    requests: str
+    completions: str
+    dispatch: str
+    rejected: str
+    policy: str
+    journal: str
+    state: str
+    board: str
+    status: str
+
+
+def topic_names(prefix: str = DEFAULT_PREFIX) -> TopicNames:
+    """Return the names of the deployment that uses `prefix`."""
+    return TopicNames(*(prefix + topic.name for topic in TOPICS))
+
+
+# A record of ours is a request (1 MB at most, see `reading.MAX_VALUE_BYTES`) inside an envelope, or a step's
+# journal. Twice Kafka's default leaves room for both; clients need no setting, the bound is the broker's.
+_MAX_MESSAGE: Final = {"max.message.bytes": str(2 * 1024 * 1024)}
+
+TOPICS: Final[tuple[Topic, ...]] = (
+    Topic(name="requests", key="tenant", count=Count.SHARDS, configs={"retention.ms": str(7 * _DAY_MS)}),
+    Topic(name="completions", key="tenant", count=Count.SHARDS, configs={"retention.ms": str(7 * _DAY_MS)}),
+    Topic(
+        name="dispatch", key="run_id", count=Count.DISPATCH, configs={"retention.ms": str(7 * _DAY_MS), **_MAX_MESSAGE}
+    ),
+    Topic(
+        name="rejected", key="tenant", count=Count.SHARDS, configs={"retention.ms": str(30 * _DAY_MS), **_MAX_MESSAGE}
+    ),
+    Topic(name="policy", key="name", count=Count.ONE, compacted=True),
+    Topic(name="journal", key="shard", count=Count.SHARDS, configs={"retention.ms": str(30 * _DAY_MS), **_MAX_MESSAGE}),
+    Topic(
+        name="state",
+        key="shard, row key",
+        count=Count.SHARDS,
+        compacted=True,
+        # Compacted often, so that a takeover reads little that is dead: the active segment is never cleaned,
+        # so it is rolled by size and by time, and a fifth of dead records is enough to start the cleaner.
+        configs={
+            "segment.bytes": str(32 * 1024 * 1024),
+            "segment.ms": str(10 * 60_000),
+            "min.cleanable.dirty.ratio": "0.2",
+            "max.compaction.lag.ms": str(_HOUR_MS),
+            "delete.retention.ms": str(10 * 60_000),
+            **_MAX_MESSAGE,
+        },
+    ),
+    Topic(name="board", key="shard", count=Count.SHARDS, configs={"retention.ms": str(_HOUR_MS)}),
+    Topic(name="status", key="shard, tenant", count=Count.ONE, compacted=True, configs={"segment.ms": str(_HOUR_MS)}),
+)
