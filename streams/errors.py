@@ -82,6 +82,16 @@ class Unavailable(FairstreamError):
     exit_code: ClassVar[int] = 75  # EX_TEMPFAIL: a supervisor may retry
 
 
+class NotDelivered(FairstreamError):
+    """Kafka did not take some records; send them again (a run_id that did arrive is refused as a duplicate)."""
+
+    def __init__(self, message: str | None = None, *, failed: int, first: FairstreamError | None = None) -> None:
+        """`failed` is how many records; `first` says what became of the first of them, None if nothing is known."""
+        super().__init__(message)
+        self.failed = failed
+        self.first = first
+
+
 class StartFailed(FairstreamError):
     """A local process did not start; the end of its log says why."""
 

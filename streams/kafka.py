@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from streams.errors import BadRecord, ConfigError, FairstreamError, NotInstalled, OwnershipLost, Unavailable
+from streams.wire.topics import TopicNames, topic_names
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
+    from confluent_kafka import KafkaError, KafkaException
 
 DEFAULT_PREFIX: Final = "runs."
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]*")
@@ -92,9 +93,10 @@ class KafkaSettings:
         if ours:
             raise ConfigError("fairstream sets this itself; remove it", field=ours[0], value=self.options[ours[0]])
 
-    def topic(self, name: str) -> str:
-        """Return the full name of a topic: `topic("dispatch")` is `runs.dispatch`."""
-        return f"{self.prefix}{name}"
+    @property
+    def topics(self) -> TopicNames:
+        """The full names of the topics."""
+        return topic_names(self.prefix)
 
     def client(self, **own: Any) -> dict[str, Any]:
         """Return a configuration for a confluent-kafka client; `own` wins. Underscores in names stand for dots."""
@@ -130,16 +132,21 @@ def read_options(path: Path) -> dict[str, str]:
 def mapped_errors(doing: str) -> Iterator[None]:
     """Turn what confluent-kafka raises into our errors; `doing` begins the message: "reading runs.status"."""
     try:
-        from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415 - the CLI must start without it
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - the CLI must start without it
     except ImportError as error:
         raise NotInstalled("the Kafka client is missing: pip install 'fairstream[client]'") from error
     try:
         yield
     except KafkaException as error:
-        cause = error.args[0] if error.args else None
-        if isinstance(cause, KafkaError):
-            raise from_kafka(cause, doing) from error
-        raise FairstreamError(f"{doing}: {error}") from error
+        raise from_exception(error, doing) from error
+
+
+def from_exception(error: KafkaException, doing: str) -> FairstreamError:
+    """Return the error of ours for one that confluent-kafka raised."""
+    from confluent_kafka import KafkaError  # noqa: PLC0415 - as above
+
+    cause = error.args[0] if error.args else None
+    return from_kafka(cause, doing) if isinstance(cause, KafkaError) else FairstreamError(f"{doing}: {error}")
 
 
 def from_kafka(error: KafkaError, doing: str) -> FairstreamError:

@@ -1,0 +1,14 @@
+"""For programs that file runs and programs that do them: `Publisher` and `Worker`.
+
+Needs only confluent-kafka (`pip install 'fairstream[client]'`): no Faust, no Java. Both validate with the code that
+the scheduler reads with, so what one side sends the other side understands.
+
+What may not happen here: knowledge of how the scheduler decides. A worker does what it is handed and reports on it;
+who is next is not its business.
+"""
+
+from streams.client.delivery import Delivery, Position
+from streams.client.publisher import Publisher
+from streams.kafka import KafkaSettings
+
+__all__ = ["Delivery", "KafkaSettings", "Position", "Publisher"]

@@ -1,0 +1,128 @@
+"""Files runs, and takes them back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Final, Self
+
+from streams.client.delivery import Delivery
+from streams.client.sender import ProducerLike, Sender, make_producer
+from streams.errors import BadRecord, FairstreamError, NotDelivered
+from streams.kafka import KafkaSettings
+from streams.wire import encode_cancel, encode_request
+
+FLUSH_TIMEOUT_S: Final = 130.0  # a little more than a record may wait for its acknowledgement
+
+
+class Publisher:
+    """Writes run requests to Kafka.
+
+        with Publisher(KafkaSettings(servers="localhost:9092")) as publisher:
+            publisher.submit("acme", "run-1", "summarise", {"document": 7}, estimate=2_000)
+
+    What the scheduler would refuse without looking at its state raises `BadRecord` here, before anything is sent.
+    Records are sent in the background and acknowledged by all of Kafka's replicas; leaving the `with` block waits for
+    that and raises `NotDelivered` if any failed. A run may be filed again blindly: the scheduler knows its run_id.
+    Thread-safe.
+    """
+
+    def __init__(self, kafka: KafkaSettings, *, producer: ProducerLike | None = None) -> None:
+        """`producer` replaces the one that is made from the settings. Raises `ConfigError`."""
+        self._topic = kafka.topics.requests
+        self._sender = Sender(producer or make_producer(kafka, report_success=True))
+        self._failed = 0  # since the last flush
+        self._first: FairstreamError | None = None
+
+    def submit(
+        self,
+        tenant: str,
+        run_id: str,
+        workflow: str,
+        payload: object = None,
+        *,
+        class_: str | None = None,
+        estimate: int | None = None,
+        max_tokens: int | None = None,
+        not_before: datetime | None = None,
+        deadline: datetime | None = None,
+        max_attempts: int | None = None,
+        lease: timedelta | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Delivery:
+        """Ask for a run. `(tenant, run_id)` is its identity; `workflow` is what its cost is learned by.
+
+        `payload` is any value that is JSON, handed to the worker as it is. `estimate` and `max_tokens` are in tokens;
+        moments must know their time zone. Whether the run is accepted shows on the `rejected` topic.
+
+        Waits while the local queue is full. Raises `BadRecord` naming the field, or `Unavailable` if Kafka has
+        taken nothing for 30 s; the run has not been sent then.
+        """
+        value = encode_request(
+            tenant=tenant,
+            run_id=run_id,
+            workflow=workflow,
+            class_=class_,
+            estimate=estimate,
+            max_tokens=max_tokens,
+            not_before_ms=_moment_ms("not_before", not_before),
+            deadline_ms=_moment_ms("deadline", deadline),
+            max_attempts=max_attempts,
+            lease_ms=None if lease is None else lease // timedelta(milliseconds=1),
+            payload=payload,
+            headers=None if headers is None else dict(headers),
+        )
+        return self._send(tenant, value)
+
+    def cancel(self, tenant: str, run_id: str) -> Delivery:
+        """Take a run back, whether it is queued, delayed or in progress. Raises as `submit` does."""
+        return self._send(tenant, encode_cancel(tenant=tenant, run_id=run_id))
+
+    def flush(self, timeout_s: float = FLUSH_TIMEOUT_S) -> None:
+        """Wait until all that was filed is in Kafka.
+
+        Raises `NotDelivered` if any record since the last flush failed, or is still on its way after `timeout_s`.
+        """
+        pending = self._sender.flush(timeout_s)
+        failed, first = self._failed, self._first
+        self._failed, self._first = 0, None
+        if failed or pending:
+            what = f"{failed + pending} records were not taken by Kafka"
+            why = str(first) if first else f"no answer within {timeout_s:g} s"
+            raise NotDelivered(f"{what} ({why}); file them again", failed=failed + pending, first=first)
+
+    def close(self) -> None:
+        """Flush; raises as `flush` does."""
+        self.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.flush()
+        except NotDelivered as undelivered:
+            if error is None:
+                raise
+            error.add_note(f"Also: {undelivered}")
+
+    def _send(self, tenant: str, value: bytes) -> Delivery:
+        delivery = Delivery(self._sender, self._settled)
+        self._sender.send(self._topic, tenant, value, delivery.settle)
+        return delivery
+
+    def _settled(self, delivery: Delivery) -> None:
+        if delivery.error is not None:
+            self._failed += 1
+            self._first = self._first or delivery.error
+
+
+def _moment_ms(field: str, moment: datetime | None) -> int | None:
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        raise BadRecord("a moment needs a time zone, for example datetime.now(UTC)", field=field, value=str(moment))
+    return int(moment.timestamp() * 1000)
