@@ -53,13 +53,13 @@ class Rejection(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """An attempt ended and its account was closed."""
+    """An attempt ended and its account was closed. A second one amends the first: a lost attempt was heard of."""
 
     tenant: str
     run_id: str
     attempt: int
     outcome: str  # succeeded, failed, returned, lost, cancelled
-    estimate: int  # tokens charged at dispatch
+    estimate: int  # tokens charged at dispatch (amending: by the first settlement)
     actual: int  # tokens charged in the end
     reported: bool  # False: the worker named no usage, so the estimate stands
 

@@ -16,8 +16,6 @@ DEADLINE_PASSED: Final = "deadline_passed"
 
 # Ended after admission.
 EXPIRED: Final = "expired"  # still queued at its deadline
-CANCELLED: Final = "cancelled"
-FAILED: Final = "failed"  # the worker said that retrying will not help
 DEAD_LETTERED: Final = "dead_lettered"  # attempts used up
 
 # Refused before the core sees it (`streams.wire`).

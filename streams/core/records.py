@@ -21,21 +21,14 @@ POLICY: Final = "policy"  # (POLICY,)
 RING: Final = "ring"  # (RING, class)
 FLOW: Final = "flow"  # (FLOW, class, tenant)
 RUN: Final = "run"  # (RUN, tenant, run_id)
+RETRY: Final = "retry"  # (RETRY, tenant, run_id)
 FLIGHT: Final = "flight"  # (FLIGHT, tenant, run_id, attempt)
 HISTORY: Final = "history"  # (HISTORY, tenant, workflow)
 ENDED: Final = "ended"  # (ENDED, step)
 
 
-class RunState(IntEnum):
-    """Where a run is. Activity is stored, never inferred."""
-
-    QUEUED = 0
-    DELAYED = 1  # waits outside the ring for `ready_ms`
-    IN_FLIGHT = 2
-
-
 class FlowState(IntEnum):
-    """Where a flow is."""
+    """Where a flow is. Activity is stored, never inferred."""
 
     IDLE = 0  # nothing queued: earns nothing, keeps its debt
     ACTIVE = 1  # in the ring
@@ -53,6 +46,7 @@ class ShardRecord:
     now_ms: int = 0  # of the last step; never goes back
     outage_ms: int = 0  # sum of the times without an owner; leases run on now_ms - outage_ms
     seq: int = 0  # last sequence number given to a dispatch or revoke
+    run_ms_fp: int = 0  # decayed mean of how long an attempt takes, ms << 16; for `retry_after_ms`
 
 
 @dataclass(slots=True)
@@ -68,7 +62,7 @@ class RingRecord:
     """The virtual time of a class: round and cursor. A round is one pass over the active flows."""
 
     class_: str
-    round: int = 0
+    round: int = 1
     cursor: int = -1  # place of the flow visited last in this round; -1: none yet
     visiting: bool = False  # the flow at the cursor is in the middle of its visit
     next_place: int = 0  # the place the next new flow gets
@@ -96,7 +90,7 @@ class FlowRecord:
 
 @dataclass(slots=True)
 class RunRecord:
-    """A run that has not ended, with everything a retry needs."""
+    """A run that has not ended, with everything a retry needs. Never changes, so its payload is written once."""
 
     tenant: str
     run_id: str
@@ -109,10 +103,19 @@ class RunRecord:
     max_attempts: int
     lease_ms: int
     submitted_ms: int
-    ready_ms: int  # not before this; 0: at once
+    not_before_ms: int  # 0: at once
     body: bytes
-    state: RunState = RunState.QUEUED
-    attempts: int = 0  # dispatched and not returned
+
+
+@dataclass(slots=True)
+class RetryRecord:
+    """What a run that was dispatched and came back has behind it. An attempt in flight is told by its own row."""
+
+    tenant: str
+    run_id: str
+    attempt: int  # number of the last attempt that ended; never goes back
+    tries: int  # attempts that count against max_attempts
+    ready_ms: int  # the pause before the next attempt ends then
     lost: dict[int, int] = field(default_factory=dict)  # attempt -> tokens charged, for attempts given up as lost
 
 
@@ -125,11 +128,15 @@ class FlightRecord:
     class_: str
     workflow: str
     attempt: int
+    tries: int  # with this one
+    seq: int  # of its dispatch; unique in the shard
+    dispatched_ms: int
     estimate: int  # tokens charged at dispatch and held in the window
     charged: int  # tokens charged so far: the estimate, or what a heartbeat said if that is more
     reported: int  # tokens the worker's heartbeats have owned up to
     expires_ms: int  # on the lease clock: now_ms - outage_ms
     lease_ms: int
+    heard: bool = False  # a worker has reported on it
     revoked: bool = False  # the run ended by another way; only the account is open
 
 
@@ -160,6 +167,7 @@ Record = (
     | RingRecord
     | FlowRecord
     | RunRecord
+    | RetryRecord
     | FlightRecord
     | HistoryRecord
     | EndedRecord
@@ -179,6 +187,8 @@ def key_of(record: Record) -> Key:
             return (FLOW, record.class_, record.tenant)
         case RunRecord():
             return (RUN, record.tenant, record.run_id)
+        case RetryRecord():
+            return (RETRY, record.tenant, record.run_id)
         case FlightRecord():
             return (FLIGHT, record.tenant, record.run_id, str(record.attempt))
         case HistoryRecord():

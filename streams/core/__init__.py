@@ -1,0 +1,41 @@
+"""The scheduling core: who is served next, and who pays what. Pure: no clock, no I/O, no logging, no randomness.
+
+Rules of this package, enforced by import contracts and tests: the standard library and `streams.errors` only;
+integers only; time is an argument (`now_ms` of a step); one door (`Shard.step`): the same inputs and times
+give the same effects, byte for byte, on any machine. Input that can't be taken is refused before anything is changed.
+
+Theory
+------
+Deficit round robin (M. Shreedhar, G. Varghese, "Efficient Fair Queuing using Deficit Round Robin", SIGCOMM 1995)
+over one queue per tenant, metered in tokens. A visit of flow i adds Q x f_i to its deficit and serves while the
+deficit covers the head's cost. We differ from the paper in four ways:
+
+1. The cost of a run is not known when it is served. It is guessed at admission (`estimator`), charged at dispatch,
+   and corrected by actual - estimate when the run ends (`ledger`). So the deficit may become negative: debt.
+2. A flow that leaves the ring loses its credit, as in the paper, but keeps its debt, which fades by one quantum for
+   each round that passes its place. Credit that a refund makes while nothing is queued fades in the same way.
+3. The served order is that of the plain sweep, but nothing is swept: the round in which a head becomes affordable
+   is computed, and a heap over (round, place) yields the visits that serve something: O(log n) each for n active
+   flows, whatever cost / quantum is (`ring`).
+4. Service is bounded by a window of runs and tokens in flight, not by a link's rate: if it fills in the middle
+   of a visit, that visit goes on when there is room again.
+
+Bound
+-----
+For two flows i, j of a class that stay backlogged and unblocked, over any interval:
+
+    |S_i / f_i - S_j / f_j|  <=  Q + (E + K_i D) / f_i + (E + K_j D) / f_j
+
+S   tokens served, at their true cost               f   weight
+Q   quantum: tokens a flow of weight 1 earns a round   E   largest estimate
+K   most runs of that flow in flight at once        D   largest under-estimate plus largest over-estimate
+
+It does not grow with time. The first terms are the paper's: whole quanta, and a head that doesn't fit yet. The
+last ones are what the estimates of the runs still in flight may be wrong by.
+
+Rooms
+-----
+`inputs`, `effects`, `records`, `policy`: the data. `shard`: the door. `state`: what a shard knows. `admission`,
+`outcomes`, `dispatching`, `policy_change`, `expiry`: the rules, by occasion. `ring`, `fifo`, `ledger`, `estimator`,
+`window`, `timers`: the mechanisms. `loading`, `snapshot`, `invariants`: rows, views, proofs.
+"""

@@ -1,0 +1,158 @@
+"""May this run come in? All reasons to say no, in one place, and the yes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streams.core import counts, reasons
+from streams.core.effects import Rejection
+from streams.core.estimator import FP_BITS
+from streams.core.runs import Run
+
+if TYPE_CHECKING:
+    from streams.core.flows import Tenant
+    from streams.core.inputs import Submit
+    from streams.core.policy import Policy, PriorityClass
+    from streams.core.state import State
+
+
+def admit(state: State, submit: Submit) -> None:
+    """Queue the run, or refuse it with a reason; a refusal changes nothing else."""
+    policy = state.policy.policy
+    class_ = state.classes.get(submit.class_) if submit.class_ is not None else policy.classes[0]
+    if class_ is None:
+        _refuse(state, submit, reasons.UNKNOWN_CLASS, f"class {submit.class_!r} is not in policy {policy.name!r}")
+        return
+    if policy.closed and submit.tenant not in policy.tenants:
+        _refuse(state, submit, reasons.UNKNOWN_TENANT, f"tenant {submit.tenant!r} is not in policy {policy.name!r}")
+        return
+    tenant = state.tenants.get(submit.tenant)
+    known = tenant is not None and submit.run_id in tenant.runs
+    if known or (submit.tenant, submit.run_id) in state.ended:
+        where = "not ended yet" if known else "ended lately"
+        _refuse(state, submit, reasons.DUPLICATE, f"run_id {submit.run_id!r} of tenant {submit.tenant!r} has {where}")
+        return
+    now = state.record.now_ms
+    if submit.deadline_ms is not None and submit.deadline_ms <= now:
+        detail = f"deadline {submit.deadline_ms} is past at {now}"
+        _refuse(state, submit, reasons.DEADLINE_PASSED, detail, limit=submit.deadline_ms, value=now)
+        return
+    estimate = state.estimator.estimate(submit, class_.default_estimate, policy.estimates)
+    if _over_limit(state, submit, tenant, estimate, policy):
+        return
+    _accept(state, submit, class_, estimate, policy)
+
+
+def _over_limit(state: State, submit: Submit, tenant: Tenant | None, estimate: int, policy: Policy) -> bool:
+    """Refuse a run that exceeds a limit of its tenant or of the shard; tell whether it was refused."""
+    limit = policy.limits.max_run_tokens
+    if limit is not None and estimate > limit:
+        detail = f"the estimate of {estimate} tokens is above the largest run allowed, {limit}"
+        _refuse(state, submit, reasons.TOO_LARGE, detail, limit=limit, value=estimate)
+        return True
+    rules = tenant.rules if tenant is not None else policy.rules_for(submit.tenant)
+    runs = tenant.queued_runs if tenant is not None else 0
+    tokens = tenant.queued_tokens if tenant is not None else 0
+    if rules.paused:
+        _refuse(state, submit, reasons.TENANT_PAUSED, f"tenant {submit.tenant!r} is paused")
+        return True
+    limit = rules.max_queued_runs
+    if limit is not None and runs >= limit:
+        detail = f"tenant {submit.tenant!r} has {runs} runs queued, its limit is {limit}"
+        _refuse(
+            state, submit, reasons.QUEUE_FULL, detail, limit=limit, value=runs, retry_after_ms=_retry_after(state, runs)
+        )
+        return True
+    limit = rules.max_queued_tokens
+    if limit is not None and tokens + estimate > limit:
+        detail = f"tenant {submit.tenant!r} has {tokens} tokens queued; {estimate} more pass its limit {limit}"
+        _refuse(
+            state,
+            submit,
+            reasons.QUEUE_FULL,
+            detail,
+            limit=limit,
+            value=tokens,
+            retry_after_ms=_retry_after(state, runs),
+        )
+        return True
+    limit = policy.limits.max_queued_runs
+    if limit is not None and state.queued_runs >= limit:
+        backlog = state.queued_runs
+        detail = f"the shard has {backlog} runs queued, its limit is {limit}"
+        _refuse(
+            state,
+            submit,
+            reasons.OVERLOADED,
+            detail,
+            limit=limit,
+            value=backlog,
+            retry_after_ms=_retry_after(state, backlog),
+        )
+        return True
+    return False
+
+
+def _retry_after(state: State, queued: int) -> int:
+    """Estimate, in ms, when a tenth of `queued` will have been served: mean time of an attempt over the places."""
+    places = state.window.max_runs or max(1, state.window.runs)
+    run_ms = state.record.run_ms_fp >> FP_BITS
+    return max(1_000, run_ms * -(-queued // 10) // places)
+
+
+def _accept(state: State, submit: Submit, class_: PriorityClass, estimate: int, policy: Policy) -> None:
+    tenant = state.tenant(submit.tenant)
+    flow = state.flow(class_.name, tenant)
+    leases = policy.leases
+    run = Run(
+        tenant=tenant.name,
+        run_id=submit.run_id,
+        workflow=submit.workflow,
+        class_=class_.name,
+        position=submit.position,
+        estimate=estimate,
+        max_tokens=submit.max_tokens,
+        deadline_ms=submit.deadline_ms,
+        max_attempts=submit.max_attempts or leases.max_attempts,
+        lease_ms=min(submit.lease_ms or leases.lease_ms, leases.max_lease_ms),
+        submitted_ms=submit.submitted_ms,
+        not_before_ms=submit.not_before_ms or 0,
+        body=submit.body,
+    )
+    run.begin()
+    state.out.changed[run.key] = run
+    tenant.runs[run.run_id] = run
+    first = not flow.queue
+    state.enqueue(run, tenant, flow)
+    state.out.counts[counts.ACCEPTED] += 1
+    if first:
+        state.out.changed[flow.key] = flow
+        state.refresh(tenant)
+
+
+def _refuse(
+    state: State,
+    submit: Submit,
+    reason: str,
+    detail: str,
+    *,
+    limit: int | None = None,
+    value: int | None = None,
+    retry_after_ms: int | None = None,
+) -> None:
+    out = state.out
+    out.counts[counts.REFUSED] += 1
+    out.counts[f"{counts.REFUSED}.{reason}"] += 1
+    out.rejections.append(
+        Rejection(
+            tenant=submit.tenant,
+            run_id=submit.run_id,
+            reason=reason,
+            detail=detail,
+            limit=limit,
+            value=value,
+            retry_after_ms=retry_after_ms,
+            position=submit.position,
+            body=submit.body,
+        )
+    )

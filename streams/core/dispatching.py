@@ -1,0 +1,96 @@
+"""Hand out runs while the window has room: the visits of the sweep, carried out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streams.core import counts, ledger
+from streams.core.effects import Dispatch
+from streams.core.records import FLIGHT, FlightRecord
+from streams.core.runs import RunState
+
+MAX_DISPATCHES: Final = 2_000  # of one step: its transaction and its journal record stay well under the broker's limits
+
+if TYPE_CHECKING:
+    from streams.core.flows import Flow
+    from streams.core.ring import Ring
+    from streams.core.runs import Run
+    from streams.core.state import State
+
+
+def fill_window(state: State) -> None:
+    """Dispatch until the window is full, nobody may go, or the step is large enough (`state.more` tells that).
+
+    Classes go strictly in order. The head whose turn it is and that does not fit the token window waits for
+    room, and so does everything behind it: small runs that overtake would starve it.
+    """
+    window, dispatches = state.window, state.out.dispatches
+    for ring in state.rings.values():
+        while window.has_place():
+            flow = ring.next()
+            if flow is None:
+                break
+            if len(dispatches) == MAX_DISPATCHES:
+                state.more = True
+                return
+            head = flow.queue.head()
+            assert head is not None, "a flow whose turn it is has work"
+            state.out.changed[ring.key] = ring.record
+            state.out.changed[flow.key] = flow
+            if not window.fits(head.estimate):
+                return
+            _start(state, ring, flow, head)
+        else:
+            return
+
+
+def _start(state: State, ring: Ring, flow: Flow, run: Run) -> None:
+    record, out, tenant = state.record, state.out, flow.account
+    record.seq += 1
+    run.attempt += 1
+    run.tries += 1
+    state.dequeue(run, tenant, flow, RunState.IN_FLIGHT)
+    before = flow.deficit
+    ledger.charge(flow, run.estimate)
+    flow.dispatched += 1
+    flight = FlightRecord(
+        tenant=run.tenant,
+        run_id=run.run_id,
+        class_=run.class_,
+        workflow=run.workflow,
+        attempt=run.attempt,
+        tries=run.tries,
+        seq=record.seq,
+        dispatched_ms=record.now_ms,
+        estimate=run.estimate,
+        charged=run.estimate,
+        reported=0,
+        expires_ms=state.lease_now + run.lease_ms,
+        lease_ms=run.lease_ms,
+    )
+    state.hold(flight, tenant)
+    state.leases.set(flight.expires_ms, flight.seq, flight)
+    out.changed[FLIGHT, run.tenant, run.run_id, str(run.attempt)] = flight
+    out.counts[counts.DISPATCHED] += 1
+    out.dispatches.append(
+        Dispatch(
+            record.seq,
+            run.tenant,
+            run.run_id,
+            run.workflow,
+            run.class_,
+            run.attempt,
+            run.estimate,
+            run.lease_ms,
+            run.deadline_ms,
+            run.body,
+            run.submitted_ms,
+            ring.record.round,
+            before,
+            flow.deficit,
+        )
+    )
+    if len(tenant.flows) == 1:
+        ring.refresh(flow)
+    else:
+        state.refresh(tenant)

@@ -1,0 +1,113 @@
+"""What a run will cost: the mean of what that tenant's workflow has cost, until it has cost something else.
+
+The charge is the mean, not a high quantile: over many runs it is then right, and what is wrong about one run is
+settled when it ends. A (tenant, workflow) without much history leans on a prior: the workflow's mean over all
+tenants of the shard, else the tenant's over its workflows, else the class's default; the prior weighs as much
+as `prior_runs` runs. Older runs fade: the mean follows about the last `decay_runs`.
+
+Fixed point, `tokens << 16`, integers only: the same history gives the same estimate on any machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streams.core.records import HISTORY, HistoryRecord, Key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streams.core.inputs import Submit
+    from streams.core.policy import Estimates
+    from streams.core.records import FlightRecord
+
+FP_BITS: Final = 16
+_ONE: Final = 1 << FP_BITS
+_HALF: Final = _ONE >> 1
+
+
+def follow(mean_fp: int, sample_fp: int, count: int, decay: int) -> int:
+    """Move a decayed mean towards its `count`-th sample: the plain mean of the first `decay`, then fading."""
+    return mean_fp + (sample_fp - mean_fp) // min(count, decay)
+
+
+class _Mean:
+    """Sum and number of the means below it: a mean of means that can be rebuilt exactly from the records."""
+
+    __slots__ = ("number", "sum_fp")
+
+    def __init__(self) -> None:
+        self.sum_fp = 0
+        self.number = 0
+
+
+class Estimator:
+    """All histories of a shard."""
+
+    __slots__ = ("_of_tenant", "_of_workflow", "histories")
+
+    def __init__(self, histories: Iterable[HistoryRecord] = ()) -> None:
+        """Begin with the histories given."""
+        self.histories: dict[tuple[str, str], HistoryRecord] = {}
+        self._of_workflow: dict[str, _Mean] = {}
+        self._of_tenant: dict[str, _Mean] = {}
+        for history in histories:
+            self.histories[history.tenant, history.workflow] = history
+            self._aggregate(history, history.mean_fp, 1)
+
+    def estimate(self, submit: Submit, default: int, rules: Estimates) -> int:
+        """Return the tokens to charge for a run: >= `rules.min_charge`, and <= its `max_tokens` if stated.
+
+        `rules.source` decides: `hint` takes the request's own estimate if it has one, `history` ours,
+        `max` the larger of the two.
+        """
+        hint = submit.estimate
+        if hint is not None and rules.source == "hint":
+            tokens = hint
+        else:
+            tokens = self._from_history(submit.tenant, submit.workflow, default, rules.prior_runs)
+            if hint is not None and rules.source == "max":
+                tokens = max(tokens, hint)
+        if submit.max_tokens is not None:
+            tokens = min(tokens, submit.max_tokens)
+        return max(tokens, rules.min_charge)
+
+    def learn(self, flight: FlightRecord, actual: int, *, step: int, decay: int) -> tuple[Key, HistoryRecord]:
+        """Take in what a run has cost; return the changed row."""
+        tenant, workflow = flight.tenant, flight.workflow
+        history = self.histories.get((tenant, workflow))
+        number = 0
+        if history is None:
+            history = self.histories[tenant, workflow] = HistoryRecord(tenant=tenant, workflow=workflow)
+            number = 1
+        history.count += 1
+        history.last_step = step
+        before = history.mean_fp
+        history.mean_fp = follow(before, actual << FP_BITS, history.count, decay)
+        history.error_fp = follow(history.error_fp, abs(actual - flight.estimate) << FP_BITS, history.count, decay)
+        self._aggregate(history, history.mean_fp - before, number)
+        return (HISTORY, tenant, workflow), history
+
+    def _from_history(self, tenant: str, workflow: str, default: int, prior_runs: int) -> int:
+        history = self.histories.get((tenant, workflow))
+        if history is None:
+            return (self._prior_fp(tenant, workflow, default) + _HALF) >> FP_BITS
+        if history.count >= prior_runs << 8:  # the prior weighs less than 1/256
+            return (history.mean_fp + _HALF) >> FP_BITS
+        prior_fp = self._prior_fp(tenant, workflow, default)
+        blend_fp = (prior_fp * prior_runs + history.mean_fp * history.count) // (prior_runs + history.count)
+        return (blend_fp + _HALF) >> FP_BITS
+
+    def _prior_fp(self, tenant: str, workflow: str, default: int) -> int:
+        for mean in (self._of_workflow.get(workflow), self._of_tenant.get(tenant)):
+            if mean is not None:
+                return mean.sum_fp // mean.number
+        return default << FP_BITS
+
+    def _aggregate(self, history: HistoryRecord, change_fp: int, number: int) -> None:
+        for means, name in ((self._of_workflow, history.workflow), (self._of_tenant, history.tenant)):
+            mean = means.get(name)
+            if mean is None:
+                mean = means[name] = _Mean()
+            mean.sum_fp += change_fp
+            mean.number += number

@@ -1,0 +1,58 @@
+"""The living form of tenants and flows: their records plus everything that can be worked out from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streams.core.fifo import Fifo
+from streams.core.records import FLOW, FlowRecord
+
+if TYPE_CHECKING:
+    from streams.core.policy import TenantRules
+    from streams.core.records import Key
+    from streams.core.runs import Run
+
+NOT_IN_HEAP = -1
+
+
+class Tenant:
+    """What a tenant has queued and in flight, over all its flows."""
+
+    __slots__ = ("flight_runs", "flight_tokens", "flows", "name", "queued_runs", "queued_tokens", "rules", "runs")
+
+    def __init__(self, name: str, rules: TenantRules) -> None:
+        """Begin with nothing."""
+        self.name = name
+        self.rules = rules
+        self.runs: dict[str, Run] = {}  # by run_id: every run that has not ended
+        self.flows: list[Flow] = []  # one per class it has used
+        self.queued_runs = 0  # == runs that are QUEUED or DELAYED
+        self.queued_tokens = 0  # == sum of their estimates
+        self.flight_runs = 0  # == attempts that hold a place in the window
+        self.flight_tokens = 0  # == sum of their estimates
+
+    def has_room(self, tokens: int) -> bool:
+        """Tell whether the tenant's own caps let a run of `tokens` start. A run bigger than the cap goes alone."""
+        rules = self.rules
+        if rules.paused:
+            return False
+        if rules.max_runs_in_flight is not None and self.flight_runs >= rules.max_runs_in_flight:
+            return False
+        cap = rules.max_tokens_in_flight
+        return cap is None or self.flight_tokens + tokens <= cap or self.flight_runs == 0
+
+
+class Flow(FlowRecord):
+    """A (class, tenant) with its queue. A `FlowRecord` itself, so that it can be written as a row as it is."""
+
+    __slots__ = ("account", "eligible", "key", "queue", "rate")
+
+    def __init__(self, record: FlowRecord, account: Tenant, quantum: int) -> None:
+        """Adopt a record. The flow is not yet in any ring."""
+        for name in FlowRecord.__slots__:
+            setattr(self, name, getattr(record, name))
+        self.account = account
+        self.key: Key = (FLOW, record.class_, record.tenant)
+        self.queue = Fifo()
+        self.rate = quantum * account.rules.weight  # tokens per round
+        self.eligible = NOT_IN_HEAP  # the round in which its visit will be worth while, if it waits for one

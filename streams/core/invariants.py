@@ -1,0 +1,120 @@
+"""Everything that must hold between two steps, worked out again from scratch. For tests and for the doubtful.
+
+`check` reads the private parts of a shard on purpose: what it proves is that the running totals, the heap and the
+timers still say what the records say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from streams.core.flows import NOT_IN_HEAP
+from streams.core.records import FlowState
+from streams.core.runs import RunState
+
+if TYPE_CHECKING:
+    from streams.core.flows import Flow
+    from streams.core.ring import Ring
+    from streams.core.shard import Shard
+    from streams.core.state import State
+
+
+class InvariantBroken(AssertionError):
+    """A shard contradicts itself: a bug in the core. Keep its rows and journal, and report it."""
+
+
+def check(shard: Shard) -> None:
+    """Raise `InvariantBroken`, naming the first thing found wrong, or return. O(everything)."""
+    state = shard._state  # noqa: SLF001 - see the module docstring
+    _check_window(state)
+    _check_queues(state)
+    _check_accounts(state)
+    for ring in state.rings.values():
+        _check_ring(ring)
+    _require(state.ended == {run for page in state.pages for run in page.runs}, "ended runs differ from the pages")
+
+
+def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
+    if not condition:
+        raise InvariantBroken(what)
+
+
+def _check_window(state: State) -> None:
+    flights = state.flights.values()
+    _require(state.window.runs == len(flights), "window: runs in flight")
+    _require(state.window.tokens == sum(f.estimate for f in flights), "window: tokens in flight")
+    for tenant in state.tenants.values():
+        own = [f for f in flights if f.tenant == tenant.name]
+        _require(tenant.flight_runs == len(own), f"{tenant.name}: runs in flight")
+        _require(tenant.flight_tokens == sum(f.estimate for f in own), f"{tenant.name}: tokens in flight")
+
+
+def _check_queues(state: State) -> None:
+    total = 0
+    for tenant in state.tenants.values():
+        waiting = [run for run in tenant.runs.values() if run.state is not RunState.IN_FLIGHT]
+        _require(tenant.queued_runs == len(waiting), f"{tenant.name}: queued runs")
+        _require(tenant.queued_tokens == sum(run.estimate for run in waiting), f"{tenant.name}: queued tokens")
+        total += len(waiting)
+        for run in tenant.runs.values():
+            _require(run.state is not RunState.ENDED, f"{tenant.name}: run {run.run_id} has ended and is still known")
+            in_flight = (run.tenant, run.run_id, run.attempt) in state.flights
+            _require(
+                in_flight or run.state is not RunState.IN_FLIGHT, f"{tenant.name}: run {run.run_id} has no attempt"
+            )
+        for flow in tenant.flows:
+            queued = {run.run_id for run in flow.queue}
+            expected = {r.run_id for r in waiting if r.class_ == flow.class_ and r.state is RunState.QUEUED}
+            _require(queued == expected, f"{tenant.name}: the queue differs from the runs that are queued")
+            _require(len(flow.queue) == len(queued), f"{tenant.name}: length of the queue")
+            tokens = sum(run.estimate for run in flow.queue)
+            _require(flow.queue.tokens == tokens, f"{tenant.name}: tokens in the queue")
+    _require(state.queued_runs == total, "queued runs of the shard")
+
+
+def _check_accounts(state: State) -> None:
+    open_charges: Counter[tuple[str, str]] = Counter()
+    for flight in state.flights.values():
+        open_charges[flight.class_, flight.tenant] += flight.charged
+        _require(flight.charged >= flight.estimate, f"{flight.tenant}: charged less than the estimate in flight")
+    for ring in state.rings.values():
+        for flow in ring.flows.values():
+            expected = flow.actual + open_charges[flow.class_, flow.tenant]
+            _require(flow.charged == expected, f"{flow.tenant}: charged {flow.charged} != actual + open {expected}")
+
+
+def _check_ring(ring: Ring) -> None:
+    record = ring.record
+    _require(record.visiting == (ring.current is not None), f"{record.class_}: visiting")
+    _require(
+        ring.active == sum(f.state is FlowState.ACTIVE for f in ring.flows.values()), f"{record.class_}: active flows"
+    )
+    in_heap = ring.waiting()
+    for place, flow in ring.flows.items():
+        name = f"{record.class_}/{flow.tenant}"
+        _require(place == flow.place < record.next_place, f"{name}: place")
+        _require(flow.accrued <= ring.passed(flow), f"{name}: earned a round that has not come")
+        _require((flow.eligible, place) in in_heap or flow.eligible == NOT_IN_HEAP, f"{name}: missing from the heap")
+        _check_flow(ring, flow, name)
+
+
+def _check_flow(ring: Ring, flow: Flow, name: str) -> None:
+    head = flow.queue.head()
+    if flow.state is FlowState.IDLE:
+        _require(head is None, f"{name}: idle with work")
+        _require(flow.eligible == NOT_IN_HEAP, f"{name}: idle in the heap")
+        return
+    if head is None:
+        raise InvariantBroken(f"{name}: {flow.state.name} without work")
+    room = flow.account.has_room(head.estimate)
+    _require(room == (flow.state is FlowState.ACTIVE), f"{name}: {flow.state.name} but room is {room}")
+    if flow is ring.current:
+        _require(flow.place == ring.record.cursor and flow.accrued == ring.record.round, f"{name}: visited elsewhere")
+        _require(flow.deficit >= head.estimate, f"{name}: visited but can't afford its head")
+    elif flow.state is FlowState.ACTIVE:
+        _require(flow.eligible > ring.passed(flow), f"{name}: its turn has passed")
+        earned = flow.deficit + flow.rate * (flow.eligible - flow.accrued - flow.half_visit)
+        _require(earned >= head.estimate, f"{name}: eligible before it can afford its head")
+    else:
+        _require(flow.eligible == NOT_IN_HEAP, f"{name}: blocked in the heap")

@@ -1,0 +1,128 @@
+"""From rows to a living shard, and back: the records survive, everything else is worked out again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, TypeVar
+
+from streams.core.estimator import Estimator
+from streams.core.policy import Policy
+from streams.core.records import (
+    EndedRecord,
+    FlightRecord,
+    FlowRecord,
+    FlowState,
+    HistoryRecord,
+    PolicyRecord,
+    Record,
+    RetryRecord,
+    RingRecord,
+    RunRecord,
+    ShardRecord,
+    key_of,
+)
+from streams.core.ring import Ring
+from streams.core.runs import Run, RunState
+from streams.core.state import BUILT_IN, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from streams.core.flows import Flow
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+def records_of(state: State) -> Iterator[Record]:
+    """Yield every record, in an order that depends on the records alone."""
+    yield state.record
+    yield state.policy
+    flows = [flow for ring in state.rings.values() for flow in ring.flows.values()]
+    runs = [run for tenant in state.tenants.values() for run in tenant.runs.values()]
+    retries = [run.retry_record() for run in runs if run.retried]
+    rings = [ring.record for ring in state.rings.values()]
+    for group in (rings, flows, runs, retries, state.flights.values(), state.estimator.histories.values()):
+        yield from sorted(group, key=key_of)
+    yield from state.pages
+
+
+def restore(shard: int, shards: int, records: Iterable[Record]) -> State:
+    """Build the state from its records, given in any order.
+
+    Raises:
+        ValueError: the records belong to another shard, or one of them refers to a row that is not there.
+    """
+    by_kind = _Sorted(records)
+    own = by_kind.one(ShardRecord) or ShardRecord(shard=shard, shards=shards)
+    if (own.shard, own.shards) != (shard, shards):
+        message = f"the rows are those of shard {own.shard} of {own.shards}, not of shard {shard} of {shards}"
+        raise ValueError(message)
+    state = State(own, by_kind.one(PolicyRecord) or PolicyRecord(version=BUILT_IN, policy=Policy()))
+    for ring in sorted(by_kind.all(RingRecord), key=key_of):
+        state.rings[ring.class_] = Ring(ring)
+    state.adopt_policy()
+    state.estimator = Estimator(sorted(by_kind.all(HistoryRecord), key=key_of))
+    for record in sorted(by_kind.all(FlowRecord), key=lambda each: (each.class_, each.place)):
+        if record.class_ not in state.rings:
+            message = f"flow {record.tenant!r} is in class {record.class_!r}, whose ring has no row"
+            raise ValueError(message)
+        state.add_flow(record)
+    _restore_runs(state, by_kind)
+    for page in sorted(by_kind.all(EndedRecord), key=lambda each: each.step):
+        state.pages.append(page)
+        state.ended.update(page.runs)
+    for ring_ in state.rings.values():
+        for flow in ring_.flows.values():
+            if flow.state is FlowState.ACTIVE:
+                ring_.restore(flow)
+    return state
+
+
+class _Sorted:
+    """Records by kind."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._kinds: defaultdict[str, list[Record]] = defaultdict(list)
+        for record in records:
+            self._kinds[type(record).__name__].append(record)
+
+    def all(self, kind: type[Kind]) -> list[Kind]:
+        """Return all of a kind, the living forms of it included."""
+        names = [kind.__name__, *(living.__name__ for living in kind.__subclasses__())]
+        return [record for name in names for record in self._kinds[name] if isinstance(record, kind)]
+
+    def one(self, kind: type[Kind]) -> Kind | None:
+        """Return the only one of a kind, if there is one."""
+        found = self.all(kind)
+        return found[0] if found else None
+
+
+def _restore_runs(state: State, by_kind: _Sorted) -> None:
+    flights = sorted(by_kind.all(FlightRecord), key=lambda each: each.seq)
+    current = {(each.tenant, each.run_id): each for each in flights if not each.revoked}
+    retries = {(each.tenant, each.run_id): each for each in by_kind.all(RetryRecord)}
+    for record in sorted(by_kind.all(RunRecord), key=lambda each: each.position):
+        identity = (record.tenant, record.run_id)
+        run = Run.adopt(record)
+        retry, flight = retries.get(identity), current.get(identity)
+        if retry is not None:
+            run.resume(retry)
+        flow = _flow_of(state, run)
+        flow.account.runs[run.run_id] = run
+        if flight is not None:
+            run.attempt, run.tries, run.state = flight.attempt, flight.tries, RunState.IN_FLIGHT
+        else:
+            run.state = RunState.DELAYED if run.ready_ms > state.record.now_ms else RunState.QUEUED
+            state.requeue(run, flow.account, flow)
+    for flight in flights:
+        state.hold(flight, state.tenant(flight.tenant))
+        state.leases.set(flight.expires_ms, flight.seq, flight)
+
+
+def _flow_of(state: State, run: Run) -> Flow:
+    tenant = state.tenants.get(run.tenant)
+    for flow in tenant.flows if tenant is not None else ():
+        if flow.class_ == run.class_:
+            return flow
+    message = f"run {run.run_id!r} of tenant {run.tenant!r} belongs to a flow that has no row"
+    raise ValueError(message)

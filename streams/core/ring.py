@@ -1,0 +1,205 @@
+"""The ring of a class: who is visited next, by deficit round robin, without walking the ring.
+
+Rules of this file: integers only; a flow's `state`, `accrued`, `half_visit` and credit change nowhere else.
+
+The ring holds the flows in the order of their `place`, which they got when they first became active. A *visit*
+adds one quantum x weight (`rate`) to the flow's deficit and dispatches while the deficit covers the head's
+estimate. A *round* is one pass over the places; the *cursor* is the place visited last in this round.
+
+Nothing is walked. Between two visits that dispatch something, a flow only earns, `rate` a round, so the round
+in which its head becomes affordable can be computed:
+
+    eligible = accrued + max(1, ceil((cost - deficit) / rate))
+
+where `accrued` is the last round whose quantum is in `deficit`. A heap over (eligible, place) yields the visits
+of the plain sweep that dispatch something, in the same order, each for O(log active), whatever cost/quantum is.
+An event in between (a refund, another head, another weight) changes deficit or cost and so `eligible`, which
+never falls before the next time the cursor reaches the flow's place.
+
+Who has nothing queued is `IDLE` and not in the ring: credit is dropped on leaving, debt kept, and both fade by
+`rate` for each round that passes the flow's place (see `ledger.fade`). Who may not dispatch (own cap, paused) is
+`BLOCKED`: out of the ring, it neither earns nor repays. If the cap breaks a visit off, the rest of that quantum
+is kept and the next visit earns nothing, so a cap can't wind credit up. If the window fills in the middle of a
+visit, the flow stays `current` and goes on later: no second quantum, no lost place.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+from streams.core.flows import NOT_IN_HEAP, Flow
+from streams.core.ledger import fade
+from streams.core.records import RING, FlowState, Key, RingRecord
+
+if TYPE_CHECKING:
+    from streams.core.runs import Run
+
+PLACE_BITS: Final = 40  # a heap entry is eligible << PLACE_BITS | place: one integer compares faster than a pair
+_PLACE_MASK: Final = (1 << PLACE_BITS) - 1
+_SLACK: Final = 64  # stale heap entries that are not worth a clean-up
+
+
+class Ring:
+    """The flows of one class and their virtual time."""
+
+    __slots__ = ("_heap", "active", "current", "flows", "key", "record")
+
+    def __init__(self, record: RingRecord) -> None:
+        """Begin with a record and no flows."""
+        self.record = record
+        self.key: Key = (RING, record.class_)
+        self.flows: dict[int, Flow] = {}  # by place, every flow known
+        self.current: Flow | None = None  # in the middle of its visit; not in the heap
+        self.active = 0  # == flows that are ACTIVE
+        self._heap: list[int] = []  # may hold stale entries: the flow's `eligible` tells
+
+    def add(self, flow: Flow) -> None:
+        """Make a flow known. Its state is taken as it is; call `refresh` when it may have work."""
+        self.flows[flow.place] = flow
+
+    def restore(self, flow: Flow) -> None:
+        """Put a flow that was loaded as ACTIVE back where it was, and go on with a half-done visit."""
+        self.active += 1
+        if self.record.visiting and flow.place == self.record.cursor:
+            self.current = flow
+        else:
+            self._schedule(flow)
+
+    def passed(self, flow: Flow) -> int:
+        """Return the last round in which the cursor has come past (or stands at) the flow's place."""
+        record = self.record
+        return record.round if flow.place <= record.cursor else record.round - 1
+
+    def catch_up(self, flow: Flow) -> None:
+        """Book the rounds that have passed the flow since `accrued`, by its state and its present rate."""
+        passed = self.passed(flow)
+        if passed <= flow.accrued:
+            return
+        flow.deficit = self.deficit_now(flow)
+        flow.accrued = passed
+        if flow.state is FlowState.ACTIVE:
+            flow.half_visit = False  # the visit that was owed has come
+
+    def refresh(self, flow: Flow) -> None:
+        """Put the flow where its queue, its tenant's caps and its deficit say it belongs.
+
+        To be called after any change of these. Afterwards: IDLE if nothing is queued, BLOCKED if the head may not
+        start, else ACTIVE, and then either `current` (its visit can go on) or in the heap at its eligible round.
+        """
+        head = flow.queue.head()
+        room = head is not None and flow.account.has_room(head.estimate)
+        if flow is self.current:
+            assert head is None or flow.accrued == self.record.round
+            if head is not None and room and flow.deficit >= head.estimate:
+                return
+            self._end_visit(flow, head)
+        state = flow.state
+        if head is None:
+            if state is not FlowState.IDLE:
+                self._leave(flow)
+        elif not room:
+            if state is not FlowState.BLOCKED:
+                self._block(flow)
+        else:
+            if state is not FlowState.ACTIVE:
+                self._enter(flow)
+            self._schedule(flow, head)
+
+    def deficit_now(self, flow: Flow) -> int:
+        """Return the deficit with all rounds booked that have passed the flow, without booking them."""
+        rounds = self.passed(flow) - flow.accrued
+        if rounds <= 0 or flow.state is FlowState.BLOCKED:
+            return flow.deficit
+        if flow.state is FlowState.IDLE:
+            return fade(flow.deficit, rounds * flow.rate)
+        return flow.deficit + (rounds - flow.half_visit) * flow.rate
+
+    def waiting(self) -> set[tuple[int, int]]:
+        """Return (eligible round, place) of everything in the heap, stale entries included."""
+        return {(entry >> PLACE_BITS, entry & _PLACE_MASK) for entry in self._heap}
+
+    def next(self) -> Flow | None:
+        """Return the flow whose turn it is, in the middle of its visit, or None if nobody is active.
+
+        Its head is affordable and its tenant has room. The visit lasts until `refresh` finds that it can't go on.
+        """
+        if self.current is not None:
+            return self.current
+        heap = self._heap
+        while heap:
+            entry = heappop(heap)
+            flow = self.flows[entry & _PLACE_MASK]
+            if flow.eligible == entry >> PLACE_BITS:
+                self._begin_visit(flow)
+                return flow
+        return None
+
+    def _begin_visit(self, flow: Flow) -> None:
+        record = self.record
+        rounds = flow.eligible - flow.accrued
+        if flow.half_visit:
+            flow.half_visit = False
+            rounds -= 1
+        flow.deficit += rounds * flow.rate
+        flow.accrued = record.round = flow.eligible
+        record.cursor = flow.place
+        record.visiting = True
+        flow.eligible = NOT_IN_HEAP
+        self.current = flow
+
+    def _end_visit(self, flow: Flow, head: Run | None) -> None:
+        self.current = None
+        self.record.visiting = False
+        # An affordable head that has to stay means that the cap broke the visit off.
+        flow.half_visit = head is not None and flow.deficit >= head.estimate
+
+    def _enter(self, flow: Flow) -> None:
+        self.catch_up(flow)
+        flow.state = FlowState.ACTIVE
+        self.active += 1
+
+    def _leave(self, flow: Flow) -> None:
+        self.catch_up(flow)
+        self._out(flow, FlowState.IDLE)
+        flow.half_visit = False
+        flow.deficit = min(0, flow.deficit)
+
+    def _block(self, flow: Flow) -> None:
+        self.catch_up(flow)
+        self._out(flow, FlowState.BLOCKED)
+
+    def _out(self, flow: Flow, state: FlowState) -> None:
+        if flow.state is FlowState.ACTIVE:
+            self.active -= 1
+        flow.state = state
+        flow.eligible = NOT_IN_HEAP
+
+    def _schedule(self, flow: Flow, head: Run | None = None) -> None:
+        """Work out the round in which the flow's visit will dispatch, and wait for it in the heap."""
+        if head is None:
+            head = flow.queue.head()
+            assert head is not None, "an active flow has work"
+        visits = -((flow.deficit - head.estimate) // flow.rate)  # == ceil((estimate - deficit) / rate)
+        if visits < 1:
+            visits = 1
+        elif flow.half_visit and flow.deficit < head.estimate:
+            visits += 1  # the next visit earns nothing
+        eligible = flow.accrued + visits
+        earliest = self.passed(flow) + 1
+        eligible = max(eligible, earliest)
+        if eligible == flow.eligible:
+            return
+        flow.eligible = eligible
+        heappush(self._heap, eligible << PLACE_BITS | flow.place)
+        if len(self._heap) > 2 * self.active + _SLACK:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Rebuild the heap without stale entries, so that rescheduling can't fill the memory."""
+        self._heap = [
+            flow.eligible << PLACE_BITS | flow.place
+            for flow in {entry & _PLACE_MASK: self.flows[entry & _PLACE_MASK] for entry in self._heap}.values()
+            if flow.eligible != NOT_IN_HEAP
+        ]
+        heapify(self._heap)

@@ -1,0 +1,211 @@
+"""Everything a shard knows, and the few moves that every part of a step shares.
+
+The rules live elsewhere, each in its file: `admission`, `outcomes`, `dispatching`, `policy_change`, `expiry`.
+They work on this state and put what they decide into `out`, the effects of the step under way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from streams.core.effects import Effects
+from streams.core.estimator import Estimator
+from streams.core.flows import Flow, Tenant
+from streams.core.policy import Policy
+from streams.core.records import (
+    FLIGHT,
+    SHARD,
+    EndedRecord,
+    FlightRecord,
+    FlowRecord,
+    PolicyRecord,
+    RingRecord,
+    ShardRecord,
+    key_of,
+)
+from streams.core.ring import Ring
+from streams.core.runs import Run, RunState
+from streams.core.timers import Timers
+from streams.core.window import Window
+
+if TYPE_CHECKING:
+    from streams.core.policy import PriorityClass
+
+BUILT_IN = -1  # version of the policy a shard has before anyone stated one
+
+
+class State:
+    """The state of one shard. See `records` for what each record means."""
+
+    __slots__ = (
+        "classes",
+        "ended",
+        "estimator",
+        "flights",
+        "gap_ms",
+        "leases",
+        "more",
+        "out",
+        "pages",
+        "policy",
+        "queued_runs",
+        "record",
+        "rings",
+        "tenants",
+        "waits",
+        "window",
+    )
+
+    def __init__(self, record: ShardRecord, policy: PolicyRecord) -> None:
+        """Begin with a shard record and a policy, and nothing else."""
+        self.record = record
+        self.policy = policy
+        self.estimator = Estimator()
+        self.window = Window()
+        self.tenants: dict[str, Tenant] = {}
+        self.rings: dict[str, Ring] = {}  # in order of priority
+        self.classes: dict[str, PriorityClass] = {}  # of the policy in force
+        self.flights: dict[tuple[str, str, int], FlightRecord] = {}
+        self.leases: Timers[FlightRecord] = Timers(self._lease_due)  # on the lease clock: now_ms - outage_ms
+        self.waits: Timers[Run] = Timers(Run.due_ms)  # on the wall clock
+        self.pages: deque[EndedRecord] = deque()  # oldest first
+        self.ended: set[tuple[str, str]] = set()  # == the runs on the pages
+        self.queued_runs = 0  # == sum of the tenants'
+        self.more = False  # the last step could have dispatched more
+        self.gap_ms = 0  # between the last two steps
+        self.out = Effects(record.step, record.now_ms)
+        self.adopt_policy()
+
+    def _lease_due(self, flight: FlightRecord) -> int | None:
+        held = self.flights.get((flight.tenant, flight.run_id, flight.attempt))
+        return flight.expires_ms if held is flight else None
+
+    def adopt_policy(self) -> None:
+        """Work out what follows from the policy: classes, their order, the window."""
+        policy: Policy = self.policy.policy
+        self.classes = {class_.name: class_ for class_ in policy.classes}
+        old = self.rings
+        # A class that the policy no longer names is served last, until it is empty.
+        names = [*self.classes, *sorted(name for name in old if name not in self.classes)]
+        self.rings = {name: old.get(name) or Ring(RingRecord(class_=name)) for name in names}
+        self.window.resize(policy.window, self.record.shard, self.record.shards)
+
+    @property
+    def lease_now(self) -> int:
+        """Return the time on the lease clock, which stands still while the shard has no owner."""
+        return self.record.now_ms - self.record.outage_ms
+
+    def begin(self, now_ms: int) -> Effects:
+        """Begin a step: its number, its time (never before the last one's) and its empty effects."""
+        record = self.record
+        record.step += 1
+        before = record.now_ms
+        record.now_ms = max(now_ms, before)
+        self.more = False
+        self.gap_ms = record.now_ms - before if before else 0
+        self.out = Effects(record.step, record.now_ms)
+        self.out.changed[(SHARD,)] = record
+        return self.out
+
+    def tenant(self, name: str) -> Tenant:
+        """Return a tenant, known or new."""
+        tenant = self.tenants.get(name)
+        if tenant is None:
+            tenant = self.tenants[name] = Tenant(name, self.policy.policy.rules_for(name))
+        return tenant
+
+    def flow(self, class_: str, tenant: Tenant) -> Flow:
+        """Return the tenant's flow in a class; a new one gets the ring's next place."""
+        for flow in tenant.flows:
+            if flow.class_ == class_:
+                return flow
+        ring = self.rings[class_]
+        record = FlowRecord(class_=class_, tenant=tenant.name, place=ring.record.next_place)
+        ring.record.next_place += 1
+        flow = self.add_flow(record)
+        flow.accrued = ring.passed(flow)
+        self.out.changed[ring.key] = ring.record
+        return flow
+
+    def add_flow(self, record: FlowRecord) -> Flow:
+        """Make a flow known, in whatever state its record is."""
+        tenant = self.tenant(record.tenant)
+        flow = Flow(record, tenant, self.policy.policy.quantum)
+        tenant.flows.append(flow)
+        tenant.flows.sort(key=lambda each: each.class_)  # the same order after a load
+        self.rings[record.class_].add(flow)
+        return flow
+
+    def refresh(self, tenant: Tenant) -> None:
+        """Put all flows of a tenant where they belong now. Call after a change of its caps' use or its deficits."""
+        changed = self.out.changed
+        for flow in tenant.flows:
+            ring = self.rings[flow.class_]
+            before, current = flow.state, ring.current
+            ring.refresh(flow)
+            if flow.state is not before or ring.current is not current:
+                changed[flow.key] = flow
+                changed[ring.key] = ring.record
+
+    def enqueue(self, run: Run, tenant: Tenant, flow: Flow) -> None:
+        """Queue a run, or let it wait for its time first. The caller refreshes the tenant."""
+        run.state = RunState.DELAYED if run.ready_ms > self.record.now_ms else RunState.QUEUED
+        self.requeue(run, tenant, flow)
+
+    def requeue(self, run: Run, tenant: Tenant, flow: Flow) -> None:
+        """Put a run where its state says: into the queue, or among those that wait for their time."""
+        tenant.queued_runs += 1
+        tenant.queued_tokens += run.estimate
+        self.queued_runs += 1
+        if run.state is RunState.QUEUED:
+            flow.queue.put(run)
+        due = run.due_ms()
+        if due is not None:
+            self.waits.set(due, run.position, run)
+
+    def dequeue(self, run: Run, tenant: Tenant, flow: Flow, state: RunState) -> None:
+        """Take a queued or delayed run out of its queue. The caller refreshes the tenant."""
+        tenant.queued_runs -= 1
+        tenant.queued_tokens -= run.estimate
+        self.queued_runs -= 1
+        if run.state is RunState.QUEUED:
+            flow.queue.drop(run, state)
+        else:
+            run.state = state
+
+    def end_run(self, run: Run, tenant: Tenant, flow: Flow) -> None:
+        """End a run that is no longer queued: its row goes, its id is remembered for a while."""
+        run.state = RunState.ENDED
+        del tenant.runs[run.run_id]
+        flow.ended += 1
+        out = self.out
+        out.changed[flow.key] = flow
+        out.changed[run.key] = None
+        if run.retried:
+            out.changed[run.retry_key] = None
+        identity = (run.tenant, run.run_id)
+        self.ended.add(identity)
+        page = self.pages[-1] if self.pages else None
+        if page is None or page.step != out.step:
+            page = EndedRecord(step=out.step, at_ms=out.now_ms, runs=[])
+            self.pages.append(page)
+            out.changed[key_of(page)] = page
+        page.runs.append(identity)
+
+    def hold(self, flight: FlightRecord, tenant: Tenant) -> None:
+        """Give an attempt its place in the window."""
+        self.flights[flight.tenant, flight.run_id, flight.attempt] = flight
+        self.window.runs += 1
+        self.window.tokens += flight.estimate
+        tenant.flight_runs += 1
+        tenant.flight_tokens += flight.estimate
+
+    def release(self, flight: FlightRecord, tenant: Tenant) -> None:
+        """Take an attempt's place in the window back. The caller refreshes the tenant."""
+        del self.flights[flight.tenant, flight.run_id, flight.attempt]
+        self.window.runs -= 1
+        self.window.tokens -= flight.estimate
+        tenant.flight_runs -= 1
+        tenant.flight_tokens -= flight.estimate
+        self.out.changed[FLIGHT, flight.tenant, flight.run_id, str(flight.attempt)] = None
