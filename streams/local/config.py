@@ -1,0 +1,90 @@
+"""What a node is told: its settings as `server.properties`. Pure."""
+
+import base64
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from streams.local.ports import LOOPBACK
+
+_QUORUM: Final = 3  # from so many nodes on, one may be lost without losing data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSpec:
+    """One node's identity: it keeps its ports and its folder across restarts."""
+
+    node_id: int
+    port: int
+    controller_port: int
+    folder: Path
+
+    @property
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+
+def properties(spec: NodeSpec, nodes: Sequence[NodeSpec], overrides: Mapping[str, str]) -> dict[str, str]:
+    """The node's settings; `overrides` come last and may replace any of them."""
+    replicas = min(len(nodes), 3)
+    in_sync = 2 if len(nodes) >= _QUORUM else 1
+    settings: dict[str, object] = {
+        "process.roles": "broker,controller",
+        "node.id": spec.node_id,
+        "controller.quorum.voters": ",".join(f"{n.node_id}@{LOOPBACK}:{n.controller_port}" for n in nodes),
+        "listeners": f"PLAINTEXT://{spec.address},CONTROLLER://{LOOPBACK}:{spec.controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{spec.address}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": spec.folder / "data",
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        # Created at first use, and each partition costs files: 50 of each would slow every test.
+        "offsets.topic.num.partitions": 4,
+        "transaction.state.log.num.partitions": 4,
+        "share.coordinator.state.topic.num.partitions": 4,
+        # A typo must not become a topic.
+        "auto.create.topics.enable": "false",
+        # Audits read from the beginning.
+        "log.retention.ms": -1,
+        # A first member need not wait 3 s for others; a killed one may be missed after a second.
+        "group.initial.rebalance.delay.ms": 0,
+        "group.min.session.timeout.ms": 1000,
+        # A killed node is fenced after this, and its leaders move; Kafka's default is 9 s.
+        "broker.session.timeout.ms": 5000,
+        "broker.heartbeat.interval.ms": 1000,
+        # The default of 128 MB would be half of the heap.
+        "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+    }
+    return {name: str(value) for name, value in settings.items()} | dict(overrides)
+
+
+def render(settings: Mapping[str, str]) -> str:
+    """As a Java properties file: a backslash escapes, and a line ends the value."""
+    return "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in settings.items())
+
+
+def _escape(text: str) -> str:
+    # The file is read as ISO 8859-1 with \\u escapes.
+    plain = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return "".join(char if char.isascii() else _utf16(char) for char in plain)
+
+
+def _utf16(char: str) -> str:
+    units = char.encode("utf-16-be")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+
+
+def new_cluster_id() -> str:
+    """A random cluster id in Kafka's form: 22 characters of URL-safe base64."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):  # the format tool would take it for an option
+            return text

@@ -1,0 +1,24 @@
+"""What holds for every test: no settings leak in, and hypothesis runs as its profile says."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A test must see the defaults, not what the developer has set. Where downloads are cached is no
+# setting of the product, and fetching them again for each test would help nobody.
+KEPT = {"FAIRSTREAM_CACHE", "FAIRSTREAM_MAVEN_MIRROR", "FAIRSTREAM_TEST_PROFILE"}
+
+for _name in [name for name in os.environ if name.startswith("FAIRSTREAM_") and name not in KEPT]:
+    del os.environ[_name]
+
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("ci", max_examples=200, deadline=None, print_blob=True, suppress_health_check=_SLOW)
+settings.register_profile("nightly", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=_SLOW)
+settings.load_profile(os.environ.get("FAIRSTREAM_TEST_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Integration tests last: what fails in a second should not wait for what takes minutes."""
+    items.sort(key=lambda item: any(item.iter_markers("integration")))

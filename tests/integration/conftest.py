@@ -1,0 +1,36 @@
+"""A real Kafka for the integration tests: one node for all of them, a topic prefix for each.
+
+If it cannot be started the tests fail; they are never skipped.
+"""
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.local import LocalKafka
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever is in this folder is an integration test."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[LocalKafka]:
+    """The shared node. Do not kill it: a fault test starts its own."""
+    with LocalKafka() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def prefix(request: pytest.FixtureRequest) -> str:
+    """A topic and group prefix of the test's own, ending in a dot; it tells the test's name in Kafka's log."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:60]
+    return f"{name}-{uuid.uuid4().hex[:8]}."
