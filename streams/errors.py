@@ -92,6 +92,10 @@ class NotDelivered(FairstreamError):
         self.first = first
 
 
+class StepAborted(FairstreamError):
+    """Nothing of the step was written; load the shard again and repeat the step."""
+
+
 class StartFailed(FairstreamError):
     """A local process did not start; the end of its log says why."""
 
