@@ -8,34 +8,51 @@ A reader of dispatches needs only this package: no Faust, and of the core only i
 
 from streams.wire.completions import decode_completion, encode_completion
 from streams.wire.dispatches import Assignment, Revocation, decode_dispatch, encode_dispatch, encode_revoke
+from streams.wire.journal import Decision, InputRange, JournalEntry, RefusedRun, decode_journal, encode_journal
 from streams.wire.partitions import FORWARDED, PARTITIONER, murmur2, partition_for
+from streams.wire.policies import PolicyChange, decode_policy, encode_policy
 from streams.wire.reading import MAX_VALUE_BYTES
 from streams.wire.rejections import Position, Refusal, decode_rejection, encode_rejection, encode_unreadable
 from streams.wire.requests import decode_request, encode_cancel, encode_request
-from streams.wire.topics import DEFAULT_PREFIX, TOPICS, Topic, TopicNames, topic_names
+from streams.wire.status import Status, decode_status, encode_flow_status, encode_shard_status
+from streams.wire.topics import DEFAULT_PREFIX, MAX_MESSAGE_BYTES, TOPICS, Topic, TopicNames, topic_names
 
 __all__ = [
     "DEFAULT_PREFIX",
     "FORWARDED",
+    "MAX_MESSAGE_BYTES",
     "MAX_VALUE_BYTES",
     "PARTITIONER",
     "TOPICS",
     "Assignment",
+    "Decision",
+    "InputRange",
+    "JournalEntry",
+    "PolicyChange",
     "Position",
     "Refusal",
+    "RefusedRun",
     "Revocation",
+    "Status",
     "Topic",
     "TopicNames",
     "decode_completion",
     "decode_dispatch",
+    "decode_journal",
+    "decode_policy",
     "decode_rejection",
     "decode_request",
+    "decode_status",
     "encode_cancel",
     "encode_completion",
     "encode_dispatch",
+    "encode_flow_status",
+    "encode_journal",
+    "encode_policy",
     "encode_rejection",
     "encode_request",
     "encode_revoke",
+    "encode_shard_status",
     "encode_unreadable",
     "murmur2",
     "partition_for",

@@ -9,12 +9,10 @@ import orjson
 from streams.core.effects import Dispatch, Revoke
 from streams.wire import body
 from streams.wire.reading import Reader
+from streams.wire.topics import MAX_MESSAGE_BYTES
 
 _READER: Final[Reader] = Reader("dispatch")
 _REVOKE: Final = "revoke"
-
-# A dispatch carries a request's payload and headers and an envelope of its own, and is only ever written by shards.
-_MAX_BYTES: Final = 64_000_000
 
 
 class Assignment(NamedTuple):
@@ -97,7 +95,7 @@ def encode_revoke(revoke: Revoke, shard: int, step: int, epoch: int) -> bytes:
 
 def decode_dispatch(value: bytes | None) -> Assignment | Revocation:
     """Return what a record of the dispatch topic says. Raises `BadRecord`, naming the field."""
-    message = _READER.read(value, _MAX_BYTES)
+    message = _READER.read(value, MAX_MESSAGE_BYTES)
     _READER.require(message, message.kind)
     if message.kind == _REVOKE:
         return Revocation(

@@ -12,9 +12,9 @@ from streams.core.effects import Rejection
 from streams.errors import BadRecord
 from streams.wire import body
 from streams.wire.reading import Reader
+from streams.wire.topics import MAX_MESSAGE_BYTES
 
 _READER: Final[Reader] = Reader("rejection")
-_MAX_BYTES: Final = 64_000_000  # written by shards only: a request's body and an envelope
 
 # Of an unreadable value. Its position tells where the whole of it is; a rejection must fit its topic, always.
 MAX_ORIGINAL_BYTES: Final = 65_536
@@ -99,7 +99,7 @@ def encode_unreadable(
 
 def decode_rejection(value: bytes | None) -> Refusal:
     """Return what a record of the rejected topic says. Raises `BadRecord`, naming the field."""
-    message = _READER.read(value, _MAX_BYTES)
+    message = _READER.read(value, MAX_MESSAGE_BYTES)
     place = message.position
     return Refusal(
         message.reason,

@@ -50,21 +50,20 @@ def topic_names(prefix: str = DEFAULT_PREFIX) -> TopicNames:
     return TopicNames(*(prefix + topic.name for topic in TOPICS))
 
 
-# A record of ours is a request (1 MB at most, see `reading.MAX_VALUE_BYTES`) inside an envelope, or a step's
-# journal. Twice Kafka's default leaves room for both; clients need no setting, the bound is the broker's.
-_MAX_MESSAGE: Final = {"max.message.bytes": str(2 * 1024 * 1024)}
+# The largest record of ours is the journal of a step of 4,000 inputs with the longest names there may be. Such a
+# bound costs nothing while records are small, and what exceeds the topic's bound would stop a shard for ever.
+# A producer has a bound of its own: librdkafka's `message.max.bytes` (1 MB by default) must be set to this.
+MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+
+_LARGE: Final = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
 
 TOPICS: Final[tuple[Topic, ...]] = (
     Topic(name="requests", key="tenant", count=Count.SHARDS, configs={"retention.ms": str(7 * _DAY_MS)}),
     Topic(name="completions", key="tenant", count=Count.SHARDS, configs={"retention.ms": str(7 * _DAY_MS)}),
-    Topic(
-        name="dispatch", key="run_id", count=Count.DISPATCH, configs={"retention.ms": str(7 * _DAY_MS), **_MAX_MESSAGE}
-    ),
-    Topic(
-        name="rejected", key="tenant", count=Count.SHARDS, configs={"retention.ms": str(30 * _DAY_MS), **_MAX_MESSAGE}
-    ),
-    Topic(name="policy", key="name", count=Count.ONE, compacted=True),
-    Topic(name="journal", key="shard", count=Count.SHARDS, configs={"retention.ms": str(30 * _DAY_MS), **_MAX_MESSAGE}),
+    Topic(name="dispatch", key="run_id", count=Count.DISPATCH, configs={"retention.ms": str(7 * _DAY_MS), **_LARGE}),
+    Topic(name="rejected", key="tenant", count=Count.SHARDS, configs={"retention.ms": str(30 * _DAY_MS), **_LARGE}),
+    Topic(name="policy", key="name", count=Count.ONE, compacted=True, configs={**_LARGE}),
+    Topic(name="journal", key="shard", count=Count.SHARDS, configs={"retention.ms": str(30 * _DAY_MS), **_LARGE}),
     Topic(
         name="state",
         key="shard, row key",
@@ -78,7 +77,7 @@ TOPICS: Final[tuple[Topic, ...]] = (
             "min.cleanable.dirty.ratio": "0.2",
             "max.compaction.lag.ms": str(_HOUR_MS),
             "delete.retention.ms": str(10 * 60_000),
-            **_MAX_MESSAGE,
+            **_LARGE,
         },
     ),
     Topic(name="board", key="shard", count=Count.SHARDS, configs={"retention.ms": str(_HOUR_MS)}),

@@ -1,0 +1,148 @@
+"""The journal: one record per step, with what went in and what was decided (`schemas/journal.avsc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from streams.core.effects import Effects, Revoke, Settlement
+from streams.errors import BadRecord
+from streams.wire.reading import Reader
+from streams.wire.topics import MAX_MESSAGE_BYTES
+
+_READER: Final[Reader] = Reader("journal")
+_DECISIONS: Final = ("seq", "tenant", "run_id", "class", "attempt", "estimate", "deficit", "round")
+_REVOKES: Final = ("seq", "tenant", "run_id", "attempt", "reason")
+_SETTLEMENTS: Final = ("tenant", "run_id", "attempt", "outcome", "estimate", "actual", "reported")
+_REJECTIONS: Final = ("tenant", "run_id", "reason", "position")
+
+
+class InputRange(NamedTuple):
+    """Records of one topic that were applied one after the other. Not every offset in between is a record."""
+
+    topic: str  # without the prefix
+    first: int  # offsets, both included
+    last: int
+
+
+class Decision(NamedTuple):
+    """A dispatch, as the journal keeps it."""
+
+    seq: int
+    tenant: str
+    run_id: str
+    class_: str
+    attempt: int
+    estimate: int  # tokens
+    deficit_before: int  # tokens
+    round: int
+
+    @property
+    def deficit_after(self) -> int:
+        """Tokens left after the charge."""
+        return self.deficit_before - self.estimate
+
+
+class RefusedRun(NamedTuple):
+    """A rejection, as the journal keeps it; the rejected topic has it in full."""
+
+    tenant: str
+    run_id: str
+    reason: str
+    position: int  # the request's offset
+
+
+class JournalEntry(NamedTuple):
+    """One step."""
+
+    shard: int
+    step: int
+    epoch: int
+    takeover: bool  # the step began with a new owner
+    now_ms: int
+    policy_version: int  # in force after the step's inputs
+    inputs: tuple[InputRange, ...]  # in the order applied
+    decisions: tuple[Decision, ...]  # in the order decided
+    revokes: tuple[Revoke, ...]
+    settlements: tuple[Settlement, ...]
+    rejections: tuple[RefusedRun, ...]
+    counts: dict[str, int]
+
+
+def encode_journal(
+    effects: Effects,
+    *,
+    shard: int,
+    epoch: int,
+    policy_version: int,
+    inputs: Iterable[InputRange],
+    takeover: bool = False,
+) -> bytes:
+    """Return the journal's value for a step. Its key is the shard's number as text.
+
+    An item takes about 100 bytes, and never more than 4 KB: a step of up to 4,000 inputs fits `MAX_MESSAGE_BYTES`.
+    """
+    dispatches = effects.dispatches
+    return orjson.dumps(
+        {
+            "shard": shard,
+            "step": effects.step,
+            "epoch": epoch,
+            "takeover": takeover,
+            "now_ms": effects.now_ms,
+            "policy_version": policy_version,
+            "inputs": [{"topic": topic, "first": first, "last": last} for topic, first, last in inputs],
+            "decisions": {
+                "seq": [dispatch.seq for dispatch in dispatches],
+                "tenant": [dispatch.tenant for dispatch in dispatches],
+                "run_id": [dispatch.run_id for dispatch in dispatches],
+                "class": [dispatch.class_ for dispatch in dispatches],
+                "attempt": [dispatch.attempt for dispatch in dispatches],
+                "estimate": [dispatch.estimate for dispatch in dispatches],
+                "deficit": [dispatch.deficit_before for dispatch in dispatches],
+                "round": [dispatch.round for dispatch in dispatches],
+            },
+            "revokes": _columns(_REVOKES, effects.revokes),
+            "settlements": _columns(_SETTLEMENTS, effects.settlements),
+            "rejections": {
+                "tenant": [rejection.tenant for rejection in effects.rejections],
+                "run_id": [rejection.run_id for rejection in effects.rejections],
+                "reason": [rejection.reason for rejection in effects.rejections],
+                "position": [rejection.position for rejection in effects.rejections],
+            },
+            "counts": dict(effects.counts),
+        }
+    )
+
+
+def decode_journal(value: bytes | None) -> JournalEntry:
+    """Return what a record of the journal says. Raises `BadRecord`, naming the field."""
+    message = _READER.read(value, MAX_MESSAGE_BYTES)
+    return JournalEntry(
+        message.shard,
+        message.step,
+        message.epoch,
+        message.takeover,
+        message.now_ms,
+        message.policy_version,
+        tuple(InputRange(each.topic, each.first, each.last) for each in message.inputs),
+        tuple(Decision(*row) for row in _rows("decisions", message.decisions, _DECISIONS)),
+        tuple(Revoke(*row) for row in _rows("revokes", message.revokes, _REVOKES)),
+        tuple(Settlement(*row) for row in _rows("settlements", message.settlements, _SETTLEMENTS)),
+        tuple(RefusedRun(*row) for row in _rows("rejections", message.rejections, _REJECTIONS)),
+        message.counts,
+    )
+
+
+def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Sequence[Any]]:
+    """Turn rows, whose items are in the order of `names`, into columns."""
+    return dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
+
+
+def _rows(field: str, columns: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    lists = [getattr(columns, name if hasattr(columns, name) else name + "_") for name in names]
+    if any(len(column) != len(lists[0]) for column in lists):
+        raise BadRecord("the arrays are not of equal length", field=field)
+    return list(zip(*lists, strict=True))

@@ -1,0 +1,45 @@
+"""Policy changes: the rules as `fairstream policy apply` states them (`schemas/policy.avsc`)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import orjson
+
+from streams.core.policy import Policy
+from streams.core.policy_check import PolicyInvalid, parse_policy, policy_document
+from streams.errors import BadRecord
+from streams.wire.reading import Reader
+from streams.wire.topics import MAX_MESSAGE_BYTES
+
+_READER: Final[Reader] = Reader("policy")
+
+
+class PolicyChange(NamedTuple):
+    """A policy, who stated it, and when. Its offset in the policy topic is its version."""
+
+    policy: Policy
+    author: str
+    applied_ms: int
+
+
+def encode_policy(change: PolicyChange) -> bytes:
+    """Return the value that states a policy. Its key is the policy's name in UTF-8."""
+    document = policy_document(change.policy)
+    return orjson.dumps({"author": change.author, "applied_ms": change.applied_ms, "policy": document})
+
+
+def decode_policy(value: bytes | None) -> PolicyChange:
+    """Return what a record of the policy topic states, checked as a whole.
+
+    Raises `BadRecord`, naming the first wrong field and listing all; the policy in force then stays.
+    """
+    message = _READER.read(value, MAX_MESSAGE_BYTES)
+    # The document as it stands, for the reader above has passed over unknown fields: in a policy they are mistakes.
+    document = orjson.loads(value or b"")["policy"]
+    try:
+        policy = parse_policy(document)
+    except PolicyInvalid as invalid:
+        first = invalid.problems[0]
+        raise BadRecord(str(invalid), field=f"policy.{first.where}", value=first.value) from None
+    return PolicyChange(policy, message.author, message.applied_ms)
