@@ -1,0 +1,89 @@
+# Needs make and a Python >= 3.11; everything else is set up in .venv, once.
+# PYTHON=/path/to/python chooses another Python. `make` alone lists what there is.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+OLDEST := 3.11
+CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.14 python3 python)
+
+# Prints the first candidate that really is a new enough Python with venv and pip, or says what to do.
+# A name on PATH proves nothing: version managers put a stub there for versions that are not chosen.
+define FIND_PYTHON
+old=; \
+for candidate in $(CANDIDATES); do \
+	"$$candidate" -c 'import sys; sys.exit(sys.version_info < ($(subst .,$(comma),$(OLDEST))))' >/dev/null 2>&1 || continue; \
+	old=$$candidate; \
+	"$$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 || continue; \
+	python=$$candidate; break; \
+done; \
+if [ -z "$$python" ] && [ -n "$$old" ]; then \
+	echo "make: $$old lacks the venv or ensurepip module: install it (Debian and Ubuntu: apt install python3-venv)," >&2; \
+	echo "      or name another Python: make PYTHON=/path/to/python3" >&2; exit 1; \
+fi; \
+if [ -z "$$python" ]; then \
+	echo "make: no Python $(OLDEST) or later among: $(CANDIDATES)" >&2; \
+	echo "      install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; \
+fi
+endef
+comma := ,
+
+# $(call SETUP,EXTRAS): the virtual environment with these extras, from whatever state it is in.
+define SETUP
+@python=; $(FIND_PYTHON); \
+if ! "$(BIN)/python" -m pip --version >/dev/null 2>&1; then \
+	echo "setting up $(VENV) with $$($$python --version)"; \
+	"$$python" -m venv --clear $(VENV) || exit 1; \
+fi
+@echo "installing fairstream[$(1)] into $(VENV): the first time takes a minute or two"
+@"$(BIN)/python" -m pip install --disable-pip-version-check --editable '.[$(1)]' || { \
+	echo "make: the installation failed; the lines above say why (no network? behind a mirror, set PIP_INDEX_URL)" >&2; \
+	exit 1; \
+}
+@touch $@
+endef
+
+$(VENV)/.run: pyproject.toml
+	$(call SETUP,all)
+
+$(VENV)/.dev: pyproject.toml
+	$(call SETUP,all$(comma)dev)
+	@touch $(VENV)/.run
+
+.PHONY: help demo test lint format type unit integration bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | column -t -s '#' 2>/dev/null \
+		|| sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.run ## the story on a real Kafka: one greedy tenant among eleven
+	@$(BIN)/fairstream demo
+
+test: lint type ## everything: linters, types, all tests on a real Kafka, coverage
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+
+lint: $(VENV)/.dev ## ruff, its formatter, and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.dev ## let ruff format and repair what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+type: $(VENV)/.dev ## mypy, strict, tests included
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev ## the tests that need no Kafka
+	$(BIN)/python -m pytest -m "not integration and not acceptance and not bench"
+
+integration: $(VENV)/.dev ## the tests on a real Kafka, which they start
+	$(BIN)/python -m pytest -m "integration and not bench"
+
+bench: $(VENV)/.run ## measure the speed end to end
+	$(BIN)/fairstream bench e2e
+
+clean: ## remove the virtual environment and all caches of tools
+	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
