@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 MAX_NAME: Final = 255
-MAX_WEIGHT: Final = 1_000_000
-MAX_TOKENS: Final = 10**15
+# Row and journal hold 64-bit integers: quantum * weight, which is what a deficit grows by, must stay well inside.
+MAX_WEIGHT: Final = 10**6
+MAX_TOKENS: Final = 10**12  # of one run, or of a quantum
+MAX_SUM: Final = 10**15  # of tokens queued or in flight
 MAX_RUNS: Final = 10**9
 MAX_MS: Final = 30 * 24 * 3_600_000  # 30 days
 
@@ -91,7 +93,7 @@ POLICY: Final[Mapping[str, Check]] = {
 }
 WINDOW: Final[Mapping[str, Check]] = {
     "runs": limit(1, MAX_RUNS),
-    "tokens": limit(1, MAX_TOKENS),
+    "tokens": limit(1, MAX_SUM),
 }
 CLASS: Final[Mapping[str, Check]] = {
     "name": name,
@@ -101,9 +103,9 @@ RULES: Final[Mapping[str, Check]] = {
     "plan": optional_name,
     "weight": whole(1, MAX_WEIGHT),
     "max_runs_in_flight": limit(1, MAX_RUNS),
-    "max_tokens_in_flight": limit(1, MAX_TOKENS),
+    "max_tokens_in_flight": limit(1, MAX_SUM),
     "max_queued_runs": limit(1, MAX_RUNS),
-    "max_queued_tokens": limit(1, MAX_TOKENS),
+    "max_queued_tokens": limit(1, MAX_SUM),
     "paused": flag,
 }
 PLAN: Final[Mapping[str, Check]] = {field: check for field, check in RULES.items() if field != "plan"}

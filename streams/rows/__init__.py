@@ -1,0 +1,10 @@
+"""Rows: the state of a shard as bytes, one Kafka record for each of the core's records, and back. Pure.
+
+Frozen and versioned: what was written once can be read for ever, what a newer version wrote is refused.
+"""
+
+from streams.rows.codec import decode, encode
+from streams.rows.keys import decode_key, encode_key
+from streams.rows.positions import POSITIONS, PositionsRecord, Row, row_key
+
+__all__ = ["POSITIONS", "PositionsRecord", "Row", "decode", "decode_key", "encode", "encode_key", "row_key"]

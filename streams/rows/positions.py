@@ -1,0 +1,30 @@
+"""Where a shard's inputs stand: a row of the runtime's own, written in the same transaction as the core's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from streams.core.records import Key, Record, key_of
+
+POSITIONS: Final = "positions"  # (POSITIONS,)
+
+
+@dataclass(slots=True)
+class PositionsRecord:
+    """The truth about what has been applied; a consumer group's committed offsets are only hints.
+
+    Topics are named without the deployment's prefix.
+    """
+
+    epoch: int  # of the owner that wrote it
+    applied: dict[str, int] = field(default_factory=dict)  # topic -> last offset applied; absent: none yet
+    partitions: dict[str, int] = field(default_factory=dict)  # topic -> its count when the state began
+
+
+Row = Record | PositionsRecord
+
+
+def row_key(row: Row) -> Key:
+    """Return the key of a row, of the core's or the runtime's."""
+    return (POSITIONS,) if isinstance(row, PositionsRecord) else key_of(row)
