@@ -24,6 +24,9 @@ DEFAULT_PREFIX: Final = "runs."
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]*")
 _LOG: Final = logging.getLogger("streams.kafka")
 
+# While a broker is away it is tried a few times a second, not hundreds of times, each of which is a line in the log.
+_PATIENCE: Final = {"reconnect.backoff.ms": "200", "reconnect.backoff.max.ms": "2000"}
+
 # Settings that carry a promise of ours (no loss, no record twice, one order of partitions): a file may not change them.
 _OURS: Final = frozenset(
     {
@@ -101,6 +104,7 @@ class KafkaSettings:
     def client(self, **own: Any) -> dict[str, Any]:
         """Return a configuration for a confluent-kafka client; `own` wins. Underscores in names stand for dots."""
         return {
+            **_PATIENCE,
             **self.options,
             "bootstrap.servers": self.servers,
             "logger": _LOG,

@@ -9,6 +9,21 @@ who is next is not its business.
 
 from streams.client.delivery import Delivery, Position
 from streams.client.publisher import Publisher
+from streams.client.run import Run
+from streams.client.verdicts import GiveUp, HandBack, TryAgain, Unwanted
+from streams.client.worker import Worker, WorkerSettings
 from streams.kafka import KafkaSettings
 
-__all__ = ["Delivery", "KafkaSettings", "Position", "Publisher"]
+__all__ = [
+    "Delivery",
+    "GiveUp",
+    "HandBack",
+    "KafkaSettings",
+    "Position",
+    "Publisher",
+    "Run",
+    "TryAgain",
+    "Unwanted",
+    "Worker",
+    "WorkerSettings",
+]

@@ -1,0 +1,74 @@
+"""The settings of the share group, which are the broker's: a client cannot read committed records only by itself.
+
+`share.isolation.level` (KIP-932) must be read_committed, else a worker would start runs of steps that were aborted; and
+`share.auto.offset.reset` must be earliest, else what was dispatched before the first worker came is never seen.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module names its exports nowhere
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
+
+from streams import clock
+from streams.errors import ConfigError
+from streams.kafka import KafkaSettings, from_exception, mapped_errors
+
+WANTED: Final = {"share.isolation.level": "read_committed", "share.auto.offset.reset": "earliest"}
+LOCK: Final = "share.record.lock.duration.ms"
+
+_ANSWER_S: Final = 15.0  # a request to a broker that is up and busy
+_SEEN_S: Final = 10.0  # from the controller's yes until every broker acts on it
+
+
+def prepare(kafka: KafkaSettings, group: str) -> float:
+    """See to it that the group reads as it must, and return its record lock duration in seconds.
+
+    Somebody who may alter the group's settings does so; where that right is withheld, an operator may have set them.
+    Raises `ConfigError` if neither, or if this broker has no share groups.
+    """
+    with mapped_errors(f"preparing the share group {group}"):
+        admin = AdminClient(kafka.client())
+    found = _describe(admin, group)
+    if any(found[name] != value for name, value in WANTED.items()):
+        _alter(admin, group)
+        # Set is not yet in force: a worker that joins too early would start at the end, and skip.
+        clock.wait_until(lambda: _in_force(admin, group), _SEEN_S, what=f"the new settings of share group {group}")
+    return int(found[LOCK]) / 1000
+
+
+def _in_force(admin: AdminClient, group: str) -> bool:
+    found = _describe(admin, group)
+    return all(found[name] == value for name, value in WANTED.items())
+
+
+def _describe(admin: AdminClient, group: str) -> dict[str, str]:
+    resource = ConfigResource(ConfigResource.Type.GROUP, group)
+    with mapped_errors(f"reading the settings of share group {group}"):
+        entries = admin.describe_configs([resource], request_timeout=_ANSWER_S)[resource].result()
+    missing = [name for name in (*WANTED, LOCK) if name not in entries]
+    if missing:
+        raise ConfigError(
+            f"this Kafka has no share groups with {missing[0]}: use Kafka 4.2 or later, "
+            "or take dispatches through a classic group (intake 'classic')",
+            field="intake",
+            value="share",
+        )
+    return {name: str(entries[name].value) for name in (*WANTED, LOCK)}
+
+
+def _alter(admin: AdminClient, group: str) -> None:
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in WANTED.items()]
+    resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=entries)
+    try:
+        admin.incremental_alter_configs([resource], request_timeout=_ANSWER_S)[resource].result()
+    except KafkaException as error:
+        settings = ", ".join(f"{name}={value}" for name, value in WANTED.items())
+        cause = from_exception(error, f"setting {settings} for share group {group}")
+        raise ConfigError(f"{cause}; have it set, or take dispatches through a classic group") from error

@@ -1,0 +1,38 @@
+"""Waits for a Kafka that is not up yet, and says so once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from confluent_kafka.admin import AdminClient
+
+from streams.errors import ConfigError, Unavailable
+from streams.kafka import KafkaSettings, mapped_errors
+
+_LOG: Final = logging.getLogger("streams.client.waiting")
+_TRY_S: Final = 2.0
+
+
+def wait_for_topic(kafka: KafkaSettings, topic: str, *, give_up: Callable[[], bool]) -> bool:
+    """Wait until Kafka answers and has `topic`; return False when `give_up` says so.
+
+    Raises `ConfigError` if Kafka answers and the topic does not exist.
+    """
+    with mapped_errors(f"connecting to {kafka.servers}"):
+        admin = AdminClient(kafka.client())
+    told = False
+    while not give_up():
+        try:
+            with mapped_errors(f"asking {kafka.servers} for its topics"):
+                found = admin.list_topics(timeout=_TRY_S).topics
+        except Unavailable:
+            if not told:
+                _LOG.warning("waiting for Kafka at %s", kafka.servers)
+                told = True
+            continue
+        if topic not in found:
+            raise ConfigError("no such topic; create them with `fairstream topics`", field="topic", value=topic)
+        return True
+    return False
