@@ -26,6 +26,7 @@ Download = Callable[[Jar, Path], Path]
 
 PARALLEL: Final = 6
 ATTEMPTS: Final = 3
+PAUSE_S = 1.0  # before a second attempt, twice that before a third: a busy repository needs a moment
 TIMEOUT_S: Final = 60  # for one answer of the repository, not for a whole file
 MIRROR_VARIABLE: Final = "FAIRSTREAM_MAVEN_MIRROR"
 
@@ -125,7 +126,7 @@ def _from_maven(jar: Jar, repository: Path) -> Path:
     artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
     last: Exception | None = None
     for attempt in range(ATTEMPTS):
-        threading.Event().wait(attempt)  # not a synchronisation: gives a busy repository a moment
+        threading.Event().wait(attempt * PAUSE_S)
         try:
             path = context.resolver.download(artifact)
         except (requests.RequestException, RuntimeError) as error:  # jgo: RuntimeError is "not found"
