@@ -1,0 +1,197 @@
+"""A shard that schedules nothing: the yardstick for what scheduling costs.
+
+It has the same door as `streams.core.shard.Shard` and writes the same kinds and numbers of rows, dispatches and
+journal entries, but every run is dispatched the moment it comes in: no queue, no ring, no ledger, no estimate,
+no window, no lease. What a loop over it takes is Kafka, codecs and the runtime.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streams.core.effects import Dispatch, Effects, Settlement
+from streams.core.inputs import SUCCEEDED, Completion, Submit, Takeover
+from streams.core.policy import Policy
+from streams.core.records import (
+    ENDED,
+    FLIGHT,
+    FLOW,
+    HISTORY,
+    RUN,
+    SHARD,
+    EndedRecord,
+    FlightRecord,
+    FlowRecord,
+    HistoryRecord,
+    PolicyRecord,
+    RunRecord,
+    ShardRecord,
+)
+from streams.core.snapshot import ShardSnapshot, ShardView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from streams.core.inputs import Input
+    from streams.core.records import Record
+
+TOKENS = 1_000
+
+
+class BareShard:
+    """Dispatches in order of arrival, at once and without limit. Not for use: it forgets everything at a crash."""
+
+    def __init__(self, shard: int, shards: int) -> None:
+        """Begin empty."""
+        self._record = ShardRecord(shard=shard, shards=shards)
+        self._flows: dict[str, FlowRecord] = {}
+        self._histories: dict[str, HistoryRecord] = {}
+        self._ended = 0
+
+    @classmethod
+    def load(cls, shard: int, shards: int, records: Iterable[Record]) -> BareShard:
+        """Begin where the shard's own row says, with nothing else."""
+        self = cls(shard, shards)
+        for record in records:
+            if isinstance(record, ShardRecord):
+                self._record = record
+        return self
+
+    def dump(self) -> Iterator[Record]:
+        """Yield what `load` takes."""
+        yield self._record
+        yield PolicyRecord(version=-1, policy=Policy())
+
+    def step(self, inputs: Iterable[Input], now_ms: int) -> Effects:
+        """Turn each request into a dispatch and each completion into tombstones."""
+        record = self._record
+        record.step += 1
+        record.now_ms = now_ms
+        out = Effects(record.step, now_ms)
+        out.changed[(SHARD,)] = record
+        for given in inputs:
+            if isinstance(given, Submit):
+                self._dispatch(given, out)
+            elif isinstance(given, Completion):
+                if given.status == SUCCEEDED:
+                    self._settle(given, out)
+            elif isinstance(given, Takeover):
+                record.epoch = given.epoch
+        return out
+
+    def next_timer_ms(self) -> int | None:
+        """Nothing falls due."""
+        return None
+
+    def snapshot(self) -> ShardSnapshot:
+        """Return the shard without its flows."""
+        record = self._record
+        view = ShardView(
+            shard=record.shard,
+            shards=record.shards,
+            epoch=record.epoch,
+            step=record.step,
+            now_ms=record.now_ms,
+            seq=record.seq,
+            policy_name="bare",
+            policy_version=-1,
+            quantum=1,
+            window_runs=None,
+            window_tokens=None,
+            flight_runs=record.seq - self._ended,
+            flight_tokens=(record.seq - self._ended) * TOKENS,
+            queued_runs=0,
+            known_flows=len(self._flows),
+            active_flows=0,
+            attempt_ms=0,
+        )
+        return ShardSnapshot(shard=view, flows=())
+
+    @property
+    def epoch(self) -> int:
+        """How many owners the shard has had."""
+        return self._record.epoch
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the last step."""
+        return self._record.now_ms
+
+    @property
+    def policy_version(self) -> int:
+        """No policy is ever in force."""
+        return -1
+
+    def _dispatch(self, run: Submit, out: Effects) -> None:
+        record = self._record
+        record.seq += 1
+        flow = self._flows.get(run.tenant)
+        if flow is None:
+            flow = self._flows[run.tenant] = FlowRecord(class_="default", tenant=run.tenant, place=len(self._flows))
+        out.changed[FLOW, "default", run.tenant] = flow
+        row = RunRecord(
+            run.tenant,
+            run.run_id,
+            run.workflow,
+            "default",
+            run.position,
+            TOKENS,
+            None,
+            None,
+            1,
+            60_000,
+            run.submitted_ms,
+            0,
+            run.body,
+        )
+        out.changed[RUN, run.tenant, run.run_id] = row
+        out.changed[FLIGHT, run.tenant, run.run_id, "1"] = FlightRecord(
+            run.tenant,
+            run.run_id,
+            "default",
+            run.workflow,
+            1,
+            1,
+            record.seq,
+            record.now_ms,
+            TOKENS,
+            TOKENS,
+            0,
+            record.now_ms + 60_000,
+            60_000,
+        )
+        out.dispatches.append(
+            Dispatch(
+                record.seq,
+                run.tenant,
+                run.run_id,
+                run.workflow,
+                "default",
+                1,
+                TOKENS,
+                60_000,
+                None,
+                run.body,
+                run.submitted_ms,
+                0,
+                0,
+                -TOKENS,
+            )
+        )
+
+    def _settle(self, done: Completion, out: Effects) -> None:
+        self._ended += 1
+        out.changed[RUN, done.tenant, done.run_id] = None
+        out.changed[FLIGHT, done.tenant, done.run_id, "1"] = None
+        history = self._histories.get(done.tenant)
+        if history is None:
+            history = self._histories[done.tenant] = HistoryRecord(tenant=done.tenant, workflow="bench")
+        out.changed[HISTORY, done.tenant, "bench"] = history
+        page = out.changed.get((ENDED, str(out.step)))
+        if not isinstance(page, EndedRecord):
+            page = EndedRecord(step=out.step, at_ms=out.now_ms, runs=[])
+            out.changed[ENDED, str(out.step)] = page
+        page.runs.append((done.tenant, done.run_id))
+        out.settlements.append(
+            Settlement(done.tenant, done.run_id, 1, SUCCEEDED, TOKENS, done.tokens or 0, reported=True)
+        )
