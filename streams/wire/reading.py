@@ -18,7 +18,7 @@ MAX_VALUE_BYTES: Final = 1_000_000
 # caller's stack, and a decision must not: replay stands on another stack.
 MAX_DEPTH: Final = 254
 
-_AT: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>(?:key in )?\$[^`]*)`)?", re.DOTALL)
+_AT: Final = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`(?P<path>\$[^`]*)`)?", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `([^`]*)`")
 _UNSEEN: Final = object()
 
@@ -69,7 +69,7 @@ def _explain(value: bytes, error: msgspec.ValidationError) -> BadRecord:
     """Turn msgspec's message, which ends in a path like `$.headers[...]`, into field, value and sentence."""
     match = _AT.fullmatch(str(error))
     what, path = (match["what"], match["path"] or "$") if match else (str(error), "$")
-    field = path.removeprefix("key in ").removeprefix("$").removeprefix(".")
+    field = path.removeprefix("$").removeprefix(".")
     missing = _MISSING.fullmatch(what)
     if missing:
         return BadRecord("missing", field=f"{field}.{missing[1]}".removeprefix("."))

@@ -1,0 +1,96 @@
+"""The journal: a step read back is the step that was written."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from streams.core.effects import Dispatch, Effects, Rejection, Revoke, Settlement
+from streams.errors import BadRecord
+from streams.wire import Decision, InputRange, JournalEntry, RefusedRun, decode_journal, encode_journal
+from streams.wire.topics import MAX_MESSAGE_BYTES
+from tests.unit.wire.avro_values import assert_conforms
+
+INPUTS = (InputRange("policy", 4, 4), InputRange("completions", 10, 30), InputRange("requests", 7, 90))
+
+
+def dispatched(seq: int, run_id: str, tenant: str = "acme") -> Dispatch:
+    return Dispatch(
+        seq=seq,
+        tenant=tenant,
+        run_id=run_id,
+        workflow="w",
+        class_="default",
+        attempt=1,
+        estimate=1_000,
+        lease_ms=60_000,
+        deadline_ms=None,
+        body=b'{"payload":"not in the journal"}',
+        submitted_ms=5,
+        round=3,
+        deficit_before=250,
+        deficit_after=-750,
+    )
+
+
+def busy_step() -> Effects:
+    effects = Effects(step=12, now_ms=1_000)
+    effects.dispatches += [dispatched(1, "r-1"), dispatched(3, "r-2")]
+    effects.revokes.append(Revoke(2, "acme", "r-0", 1, "cancelled"))
+    effects.settlements.append(Settlement("acme", "r-0", 1, "succeeded", 900, 1_100, reported=True))
+    effects.rejections.append(Rejection("acme", "r-9", "queue_full", "full", 5, 5, 100, 88, b'{"payload":1}'))
+    effects.counts["dispatched"] += 2
+    return effects
+
+
+def test_a_busy_step() -> None:
+    value = encode_journal(busy_step(), shard=3, epoch=2, policy_version=4, inputs=INPUTS, takeover=True)
+    assert_conforms(value, "journal")
+    entry = decode_journal(value)
+    assert entry == JournalEntry(
+        shard=3,
+        step=12,
+        epoch=2,
+        takeover=True,
+        now_ms=1_000,
+        policy_version=4,
+        inputs=INPUTS,
+        decisions=(
+            Decision(1, "acme", "r-1", "default", 1, 1_000, 250, 3),
+            Decision(3, "acme", "r-2", "default", 1, 1_000, 250, 3),
+        ),
+        revokes=(Revoke(2, "acme", "r-0", 1, "cancelled"),),
+        settlements=(Settlement("acme", "r-0", 1, "succeeded", 900, 1_100, reported=True),),
+        rejections=(RefusedRun("acme", "r-9", "queue_full", 88),),
+        counts={"dispatched": 2},
+    )
+    assert [each.deficit_after for each in entry.decisions] == [-750, -750]
+
+
+def test_a_step_in_which_nothing_happened() -> None:
+    value = encode_journal(Effects(1, 5), shard=0, epoch=1, policy_version=-1, inputs=())
+    assert_conforms(value, "journal")
+    entry = decode_journal(value)
+    assert (entry.step, entry.now_ms, entry.takeover, entry.policy_version) == (1, 5, False, -1)
+    assert not any((entry.inputs, entry.decisions, entry.revokes, entry.settlements, entry.rejections, entry.counts))
+
+
+def test_payloads_stay_out_of_it() -> None:
+    assert b"payload" not in encode_journal(busy_step(), shard=3, epoch=2, policy_version=4, inputs=INPUTS)
+
+
+def test_the_largest_step_fits_its_topic() -> None:
+    # Control characters are the longest in JSON: six bytes each.
+    effects = Effects(1, 5)
+    longest = "\x01" * 255
+    for seq in range(4_000):
+        effects.dispatches.append(dispatched(2**62 + seq, longest, tenant=longest))
+    assert len(encode_journal(effects, shard=0, epoch=1, policy_version=-1, inputs=INPUTS)) < MAX_MESSAGE_BYTES
+
+
+def test_columns_of_unequal_length_are_refused() -> None:
+    message = orjson.loads(encode_journal(busy_step(), shard=3, epoch=2, policy_version=4, inputs=INPUTS))
+    message["decisions"]["round"].pop()
+    with pytest.raises(BadRecord) as refused:
+        decode_journal(orjson.dumps(message))
+    assert refused.value.field == "decisions"

@@ -1,0 +1,51 @@
+"""Policy changes: what is read back is what was stated, and a wrong one is refused whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from streams.core.policy import Policy, TenantRules, Window
+from streams.errors import BadRecord
+from streams.wire import PolicyChange, decode_policy, encode_policy
+from tests.unit.wire.avro_values import assert_conforms
+
+CHANGE = PolicyChange(
+    Policy(
+        name="live",
+        quantum=500,
+        window=Window(runs=None, tokens=2_000_000),
+        tenants={"acme.com": TenantRules(plan="pro", weight=4, max_queued_runs=10), "é": TenantRules(paused=True)},
+        closed=True,
+    ),
+    author="ann",
+    applied_ms=1_000,
+)
+
+
+def changed(**fields: Any) -> bytes:
+    message = orjson.loads(encode_policy(CHANGE))
+    message["policy"].update(fields)
+    return orjson.dumps(message)
+
+
+def test_what_was_stated() -> None:
+    value = encode_policy(CHANGE)
+    assert_conforms(value, "policy")
+    assert decode_policy(value) == CHANGE
+
+
+def test_a_wrong_policy_is_refused_with_all_that_is_wrong() -> None:
+    with pytest.raises(BadRecord) as refused:
+        decode_policy(changed(quantum=0, quantm=5))
+    assert refused.value.field in {"policy.quantum", "policy.quantm"}
+    assert "quantum: must be at least 1" in str(refused.value)
+    assert 'quantm: no such field; did you mean "quantum"?' in str(refused.value)
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{}", b'{"author":"a","applied_ms":1,"policy":[]}'])
+def test_what_is_no_policy_is_refused(value: bytes | None) -> None:
+    with pytest.raises(BadRecord):
+        decode_policy(value)
