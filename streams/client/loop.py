@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streams.client.run import Run, RunKey
 
 # For functions that were cancelled to clean up; one that does not is left where it is.
-_CANCEL_S: Final = 1.0
+_CANCEL_S: Final = 4.0
 
 
 class Loop:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from streams.client.delivery import Delivery
 from streams.client.sender import ProducerLike, Sender, make_producer
@@ -14,6 +15,8 @@ from streams.kafka import KafkaSettings
 from streams.wire import encode_cancel, encode_request
 
 FLUSH_TIMEOUT_S: Final = 130.0  # a little more than a record may wait for its acknowledgement
+
+_REQUEST_FIELDS: Final = tuple(inspect.signature(encode_request).parameters.keys() - {"max_bytes"})
 
 
 class Publisher:
@@ -75,6 +78,15 @@ class Publisher:
         )
         return self._send(tenant, value)
 
+    def submit_message(self, message: Mapping[str, Any]) -> Delivery:
+        """File a run whose fields are named as in `schemas/run_request.avsc`: `class`, `deadline_ms`, ...
+
+        For what comes from files and other systems. Unknown fields are passed over. Raises as `submit` does.
+        """
+        fields: dict[str, Any] = {name: message.get(name.rstrip("_")) for name in _REQUEST_FIELDS}
+        value = encode_request(**fields)  # a missing or wrong field is its to name
+        return self._send(fields["tenant"], value)
+
     def cancel(self, tenant: str, run_id: str) -> Delivery:
         """Take a run back, whether it is queued, delayed or in progress. Raises as `submit` does."""
         return self._send(tenant, encode_cancel(tenant=tenant, run_id=run_id))
@@ -91,6 +103,10 @@ class Publisher:
             what = f"{failed + pending} records were not taken by Kafka"
             why = str(first) if first else f"no answer within {timeout_s:g} s"
             raise NotDelivered(f"{what} ({why}); file them again", failed=failed + pending, first=first)
+
+    def poll(self, timeout_s: float = 0.0) -> None:
+        """Let deliveries be noticed while nothing is filed, waiting up to `timeout_s` for the first."""
+        self._sender.poll(timeout_s)
 
     def close(self) -> None:
         """Flush; raises as `flush` does."""

@@ -1,0 +1,164 @@
+"""Runs a command of the operating system for each run: any program in any language is a worker.
+
+The contract, also printed by `fairstream worker --help`:
+
+    standard input       the payload, as JSON, byte for byte as it was submitted; empty if there is none
+    FAIRSTREAM_TENANT, FAIRSTREAM_RUN_ID, FAIRSTREAM_WORKFLOW, FAIRSTREAM_CLASS, FAIRSTREAM_ATTEMPT,
+    FAIRSTREAM_ESTIMATE, FAIRSTREAM_MAX_TOKENS, FAIRSTREAM_DEADLINE_MS, FAIRSTREAM_HEADERS (JSON)
+    FAIRSTREAM_USAGE_FILE  write the tokens spent so far into this file, as one whole number; write it again
+                         when it has grown. Without it the estimate is what the run is charged.
+    exit status 0        succeeded
+    exit status 65       failed, and no attempt will help (EX_DATAERR)
+    anything else        failed, another attempt may help; the last line on standard error is the reason
+
+A run that is not wanted any more (deadline, cancelled, worker stops) gets SIGTERM, to its whole process group, and
+SIGKILL if it is still there after two seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from streams.client.verdicts import GiveUp, TryAgain
+from streams.errors import ConfigError
+
+if TYPE_CHECKING:
+    from streams.client.functions import Async
+    from streams.client.run import Run
+
+FAILED_FOR_GOOD: Final = 65
+
+_GRACE_S: Final = 2.0  # from SIGTERM to SIGKILL
+_USAGE_EVERY_S: Final = 1.0  # how often the usage file is looked at while the command runs
+_LAST_WORDS_S: Final = 0.5  # for what is still in the pipe when the command has ended
+_MAX_REASON: Final = 300  # characters of the last line on standard error
+
+
+def command(line: str) -> Async:
+    """Return a function for `Worker.run` that runs `line`, split as a shell would but without a shell.
+
+    Raises `ConfigError` if there is no such program.
+    """
+    try:
+        arguments = shlex.split(line)
+    except ValueError as error:
+        raise ConfigError(f"cannot be split into words: {error}", field="exec", value=line) from error
+    if not arguments or shutil.which(arguments[0]) is None:
+        raise ConfigError("no such program; give its path, or a name on PATH", field="exec", value=line)
+
+    async def run_command(run: Run) -> None:
+        with tempfile.TemporaryDirectory(prefix="fairstream-run-") as folder:
+            await _run(arguments, run, Path(folder) / "tokens")
+
+    return run_command
+
+
+async def _run(arguments: list[str], run: Run, usage: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **_environment(run, usage)},
+        start_new_session=True,  # a process group of its own, so that all of it can be ended
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    errors = _Errors(process.stderr)
+    helpers = [
+        asyncio.create_task(_feed(process.stdin, run.assignment.payload_json)),
+        asyncio.create_task(errors.pass_on()),
+    ]
+    try:
+        while (status := await _wait(process, _USAGE_EVERY_S)) is None:
+            _count(run, usage)
+        # Not for ever: something that the command has left behind may hold the pipe open.
+        await asyncio.wait(helpers, timeout=_LAST_WORDS_S)
+    finally:
+        if process.returncode is None:
+            await _end_group(process)
+        for helper in helpers:
+            helper.cancel()
+        _count(run, usage)
+    if status == FAILED_FOR_GOOD:
+        raise GiveUp(errors.last_line or f"exit status {status}")
+    if status != 0:
+        ended = f"exit status {status}" if status > 0 else f"ended by {signal.Signals(-status).name}"
+        raise TryAgain(f"{ended}: {errors.last_line}" if errors.last_line else ended)
+
+
+def _environment(run: Run, usage: Path) -> dict[str, str]:
+    about = run.assignment
+    values = {
+        "TENANT": about.tenant,
+        "RUN_ID": about.run_id,
+        "WORKFLOW": about.workflow,
+        "CLASS": about.class_,
+        "ATTEMPT": about.attempt,
+        "ESTIMATE": about.estimate,
+        "MAX_TOKENS": about.max_tokens,
+        "DEADLINE_MS": about.deadline_ms,
+        "HEADERS": orjson.dumps(about.headers).decode(),
+        "USAGE_FILE": usage,
+    }
+    # No environment can hold a NUL; tenants and run ids may.
+    texts = {name: "" if value is None else str(value).replace("\0", "?") for name, value in values.items()}
+    return {f"FAIRSTREAM_{name}": text for name, text in texts.items()}
+
+
+async def _feed(stdin: asyncio.StreamWriter, payload: bytes) -> None:
+    try:
+        stdin.write(payload)
+        await stdin.drain()
+        stdin.close()
+    except (BrokenPipeError, ConnectionResetError):
+        return  # a command need not read its payload
+
+
+async def _wait(process: asyncio.subprocess.Process, timeout_s: float) -> int | None:
+    try:
+        return await asyncio.wait_for(process.wait(), timeout_s)
+    except TimeoutError:
+        return None
+
+
+class _Errors:
+    """Copies a command's standard error to ours, and keeps its last line that says something."""
+
+    def __init__(self, stderr: asyncio.StreamReader) -> None:
+        self._stderr = stderr
+        self.last_line = ""
+
+    async def pass_on(self) -> None:
+        while data := await self._stderr.read(65_536):
+            text = data.decode(errors="replace")
+            sys.stderr.write(text)
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            self.last_line = lines[-1][:_MAX_REASON] if lines else self.last_line
+
+
+def _count(run: Run, usage: Path) -> None:
+    """Take over what the usage file says, if it says more than before; a half-written number is seen next time."""
+    try:
+        tokens = int(usage.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    if tokens >= (run.tokens or 0):
+        run.spent(tokens - (run.tokens or 0))
+
+
+async def _end_group(process: asyncio.subprocess.Process) -> None:
+    """End a command that runs, and all that it has started."""
+    os.killpg(process.pid, signal.SIGTERM)
+    if await _wait(process, _GRACE_S) is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
