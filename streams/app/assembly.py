@@ -1,0 +1,145 @@
+"""Puts a scheduler together: the parts of a shard, the fleet, and the Faust app that feeds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import faust
+from mode import CrashingSupervisor
+
+from streams.app.door import CoreType
+from streams.app.faults import parse_faults
+from streams.app.faust_overrides import SchedulerApp
+from streams.app.health import add_health_pages
+from streams.app.intake import Reader
+from streams.app.loading import StateTopic
+from streams.app.policy_reader import PolicyReader
+from streams.app.security import credentials
+from streams.app.settings import Settings
+from streams.app.shard_task import Listener, ShardParts, ShardTask
+from streams.app.status import StatusPublisher
+from streams.app.step import Stepper
+from streams.app.takeover import Fleet
+from streams.app.transaction import KafkaWriter
+from streams.wire import topic_names
+
+_HEARTBEATS: Final = 5  # in a session timeout: four may be lost
+_STREAM_BUFFER: Final = 16  # events; each is a whole batch, and the inbox behind it is the real buffer
+
+
+class Scheduler:
+    """All parts of a scheduler process, made and wired, not started."""
+
+    def __init__(
+        self, settings: Settings, data_dir: Path, core: CoreType, on_failure: Callable[[BaseException], None]
+    ) -> None:
+        """`on_failure` may be called from any thread, and more than once: the process must end."""
+        self._settings: Final = settings
+        self._core: Final = core
+        self._kafka: Final = settings.kafka_settings
+        self._names: Final = topic_names(settings.prefix)
+        self._counts: Final = {"requests": settings.shards, "completions": settings.shards}
+        self._faults: Final = parse_faults(settings.faults)
+        self.status: Final = StatusPublisher(self._kafka, self._names.status)
+        self.fleet: Final = Fleet(
+            self._names,
+            self._make_task,
+            pause_s=settings.step_pause_ms / 1000,
+            lost_grace_s=settings.lost_shard_grace_s,
+            on_failure=on_failure,
+        )
+        self.policies: Final = PolicyReader(
+            self._kafka, self._names.policy, on_change=self.fleet.wake, on_failure=on_failure
+        )
+        self.app: Final = make_app(settings, data_dir, self.fleet)
+
+    def _make_task(self, shard: int, generation: int, listener: Listener) -> ShardTask:
+        return ShardTask(
+            shard,
+            generation,
+            lambda: self._make_parts(shard),
+            settings=self._settings,
+            policies=self.policies.feed,
+            status=self.status,
+            listener=listener,
+        )
+
+    def _make_parts(self, shard: int) -> ShardParts:
+        settings = self._settings
+        writer = KafkaWriter(
+            self._kafka,
+            self._names,
+            shard=shard,
+            transactional_id=settings.transactional_id(shard),
+            timeout_ms=int(settings.transaction_timeout_s * 1000),
+            faults=self._faults,
+        )
+        state = StateTopic(self._kafka, self._names, shard, self._counts, self._core)
+        reader = Reader(self._names, shard, settings.shards)
+
+        def load() -> Stepper:
+            self.policies.wait_until_read()
+            core, positions = state.load()
+            return Stepper(core, positions, writer, reader, shard=shard)
+
+        return ShardParts(writer, load)
+
+
+class _AsTheyAre(faust.Schema):  # type: ignore[type-arg]
+    """Events carry batches of raw records: they are read in the shard's thread."""
+
+    def loads_key(self, app: Any, message: Any, **_: Any) -> Any:  # noqa: ARG002 - Faust's signature
+        return message.key
+
+    def loads_value(self, app: Any, message: Any, **_: Any) -> Any:  # noqa: ARG002 - Faust's signature
+        return message.value
+
+
+def make_app(settings: Settings, data_dir: Path, fleet: Fleet) -> SchedulerApp:
+    """Return the Faust app: one agent per input topic, and the table whose changelog the shards write themselves."""
+    kafka, names, shards = settings.kafka_settings, topic_names(settings.prefix), settings.shards
+    web = {"web_port": settings.web_port, "web_bind": settings.web_host} if settings.web_port else {}
+    app = SchedulerApp(
+        settings.group_id,
+        handover=fleet,
+        broker=[f"kafka://{server.strip()}" for server in settings.kafka.split(",")],
+        broker_credentials=credentials(kafka.options),
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.session_timeout_s / _HEARTBEATS,
+        broker_rebalance_timeout=max(settings.session_timeout_s, 10.0),
+        broker_commit_interval=1.0,
+        consumer_auto_offset_reset="earliest",
+        datadir=str(data_dir),
+        store="memory://",
+        stream_buffer_maxsize=_STREAM_BUFFER,
+        stream_wait_empty=False,  # it waits without a limit, and our events are acked by nobody once a shard is closed
+        table_standby_replicas=0,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        topic_partitions=shards,
+        web_enabled=settings.web_port is not None,
+        web_router_enabled=False,
+        web_tables_enabled=False,
+        worker_redirect_stdouts=False,
+        **web,
+    )
+    inputs = [app.topic(name, partitions=shards, schema=_AsTheyAre()) for name in (names.requests, names.completions)]
+    app.Table("shards", partitions=shards, changelog_topic=app.topic(names.state, partitions=shards, compacting=True))
+    for topic in inputs:
+        app.agent(topic, supervisor_strategy=CrashingSupervisor, isolated_partitions=True, name=topic.get_topic_name())(
+            _agent(fleet)
+        )
+    if settings.web_port is not None:
+        add_health_pages(app, fleet)
+    return app
+
+
+def _agent(fleet: Fleet) -> Any:
+    async def serve(stream: Any) -> None:
+        # Events are acknowledged by their shard after its commit; awaiting the step here would leave no group commit.
+        async for event in stream.noack().events():
+            await fleet.deliver(event)
+
+    return serve

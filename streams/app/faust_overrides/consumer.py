@@ -1,0 +1,167 @@
+"""The consumer: a partition's whole batch as one event, read_committed, delivered under a lock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import aiokafka
+from faust.transport import consumer as stock
+from faust.transport.drivers import aiokafka as driver
+from faust.transport.utils import DefaultSchedulingStrategy
+from faust.types import TP
+from mode import Service
+
+from streams.app.faust_overrides.pins import replaces
+
+_FETCH_S: Final = 0.5  # how long one fetch may hold the delivery lock, and so delay a takeover
+_NOTHING_ASSIGNED_S: Final = 0.2
+_FETCH_MAX_WAIT_MS: Final = 20
+
+
+class RecordBatch:
+    """All records of one partition that a fetch brought, in the shape of one of aiokafka's records.
+
+    One event per record costs Faust 200 us; one per batch, nothing that can be measured (185,000 records/s
+    against 5,000).
+    """
+
+    __slots__ = ("headers", "key", "offset", "partition", "timestamp", "timestamp_type", "topic", "value")
+
+    checksum = None
+    serialized_key_size = 0
+    serialized_value_size = 0
+
+    def __init__(self, records: list[Any]) -> None:
+        last = records[-1]
+        self.topic: str = last.topic
+        self.partition: int = last.partition
+        self.offset: int = last.offset  # once it is acked, all of the batch is done
+        self.timestamp: int = last.timestamp
+        self.timestamp_type: int = last.timestamp_type
+        self.headers: tuple[()] = ()
+        self.key = None
+        self.value = records
+
+
+class BatchScheduler(DefaultSchedulingStrategy):
+    """Faust's own setting for the order of delivery; ours makes one event of each partition's records."""
+
+    @replaces(DefaultSchedulingStrategy, "iterate", "aa1147fa5c21")
+    def iterate(self, records: Mapping[TP, list[Any]]) -> Iterator[tuple[TP, Any]]:
+        """One event per record is too slow: see `RecordBatch`."""
+        for tp, batch in records.items():
+            if batch:
+                yield tp, RecordBatch(batch)
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):
+    """The thread in which aiokafka runs."""
+
+    @replaces(driver.AIOKafkaConsumerThread, "_create_worker_consumer", "c2701bfc3e6f")
+    def _create_worker_consumer(self, transport: driver.Transport) -> aiokafka.AIOKafkaConsumer:
+        """Faust reads uncommitted and lets a fetch wait 1.5 s for idle partitions, which holds up the busy ones.
+
+        Both are arguments of the driver that no setting reaches. The p99 latency went from 592 ms to 38 ms at 500/s.
+        """
+        created = super()._create_worker_consumer(transport)
+        # Read when the consumer starts, which is after this.
+        created._isolation_level = "read_committed"
+        created._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
+        return created
+
+
+class Consumer(driver.Consumer):
+    """Delivers batches under `delivery_lock`: who holds it knows that nothing is being fetched or delivered."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.delivery_lock: Final = asyncio.Lock()
+        self._subscribed: frozenset[str] = frozenset()
+
+    @replaces(driver.Consumer, "_new_consumer_thread", "0870ec53dea7")
+    def _new_consumer_thread(self) -> ConsumerThread:
+        """Puts our thread in place."""
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    @replaces(stock.ThreadDelegateConsumer, "subscribe", "74b297c2183d")
+    async def subscribe(self, topics: Iterable[str]) -> None:
+        """Faust subscribes again 45 s after an agent stopped; with the same topics that is a needless rebalance."""
+        wanted = frozenset(topics)
+        if wanted != self._subscribed:
+            self._subscribed = wanted
+            await super().subscribe(wanted)
+
+    @replaces(stock.Consumer, "_drain_messages", "44a2500309e8")
+    async def _drain_messages(self, fetcher: Any) -> None:
+        """Stock delivery goes on while a takeover seeks, so records fetched before a seek are delivered after it.
+
+        Here each fetch with its delivery holds `delivery_lock`. Only the way in differs; the error handling is stock.
+        """
+        try:
+            while not (self._stopped.is_set() or fetcher._stopped.is_set()):
+                if not self.flow_active:
+                    await self.wait(self.can_resume_flow.wait())
+                    continue
+                async with self.delivery_lock:
+                    fetched = await self._fetch_and_deliver()
+                # Let a takeover that waits for the lock have it.
+                await self.sleep(0 if fetched or self._get_active_partitions() else _NOTHING_ASSIGNED_S)
+        except self.consumer_stopped_errors:
+            if not self.transport.app.should_stop:
+                raise
+        except asyncio.CancelledError:
+            if not self.transport.app.should_stop:
+                raise
+
+    async def _fetch_and_deliver(self) -> bool:
+        """Deliver what one fetch brings; return whether it brought anything."""
+        # With no partition named aiokafka would return those of all, paused ones too.
+        active = self._get_active_partitions() if self._may_deliver() else None
+        if not active:
+            return False
+        records = await self._getmany(active_partitions=set(active), timeout=_FETCH_S)
+        generation = self.app.consumer_generation_id
+        for tp, batch in self.scheduler.iterate(records):
+            # What is not delivered now is read again after the seek that every rebalance ends with.
+            if not self._may_deliver() or self.app.consumer_generation_id != generation:
+                break
+            if tp not in active and tp not in self._buffered_partitions:
+                continue
+            expected = self._read_offset[tp]
+            if expected is not None and batch.offset < expected:
+                continue
+            # A put into a stream that is suspended never returns. Waiting for it would hold the lock for ever.
+            await self.wait_first(self.callback(self._to_message(tp, batch)), self.suspend_flow.wait())
+            if not self._may_deliver():
+                break
+            self._read_offset[tp] = batch.offset
+        return bool(records)
+
+    def _may_deliver(self) -> bool:
+        """Whether the flow is on. Asked anew after each await: a rebalance may have stopped it."""
+        return self.flow_active
+
+    @replaces(stock.Consumer, "_add_gap", "4df2573ded7c")
+    async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
+        """Gaps are normal here (transaction markers, the insides of a batch) and hold nothing up: see `_new_offset`."""
+
+    @replaces(stock.Consumer, "_new_offset", "1d2c7ea89a7a")
+    def _new_offset(self, tp: TP) -> int | None:
+        """Stock looks for the first unacked offset. A shard acks in order after its commit, so the last is the one.
+
+        The committed offset is only a hint, for tools that show lag: a takeover seeks to the positions in the rows.
+        """
+        acked = self._acked[tp]
+        if not acked:
+            return None
+        last: int = max(acked)
+        acked.clear()
+        self._acked_index[tp].clear()
+        return last + 1
+
+    @Service.task
+    @replaces(stock.Consumer, "_commit_livelock_detector", "af196ff46fd4")
+    async def _commit_livelock_detector(self) -> None:
+        """It compares committed offsets with end offsets, and calls every quiet partition stuck after five minutes."""

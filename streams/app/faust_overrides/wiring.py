@@ -1,0 +1,55 @@
+"""Puts the changed consumer and recovery in the places where Faust makes its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import faust
+from faust.app import base as stock
+from faust.tables import manager as stock_tables
+from faust.transport.drivers import aiokafka as driver
+
+from streams.app.faust_overrides.consumer import BatchScheduler, Consumer
+from streams.app.faust_overrides.pins import replaces
+from streams.app.faust_overrides.recovery import Handover, HandoverRecovery
+
+
+class Transport(driver.Transport):
+    """Makes our consumer."""
+
+    Consumer = Consumer
+
+
+class TableManager(stock_tables.TableManager):
+    """Makes our recovery."""
+
+    _handover_recovery: HandoverRecovery | None = None
+
+    @property
+    @replaces(stock_tables.TableManager, "recovery", "f0bf5de78b4c")
+    def recovery(self) -> HandoverRecovery:
+        """Puts our recovery in place."""
+        if self._handover_recovery is None:
+            app: Any = self.app
+            self._handover_recovery = HandoverRecovery(app, self, app.handover, beacon=self.beacon, loop=self.loop)
+            self._recovery = self._handover_recovery  # where stock code stops it
+        return self._handover_recovery
+
+
+class SchedulerApp(faust.App):
+    """A Faust app whose assignments go to a `Handover`. Takes Faust's settings as keyword arguments."""
+
+    def __init__(self, id: str, *, handover: Handover, **settings: Any) -> None:  # noqa: A002 - Faust's name
+        self.handover = handover
+        super().__init__(id, ConsumerScheduler=BatchScheduler, TableManager=TableManager, **settings)
+
+    @replaces(stock.App, "_new_transport", "42db531312dd")
+    def _new_transport(self) -> Transport:
+        """Puts our transport in place, whatever the URL's scheme."""
+        return Transport(self.conf.broker_consumer, self)
+
+    @replaces(stock.App, "on_stop", "bfe5a933defb")
+    async def on_stop(self) -> None:
+        """A step under way ends before the group is left: stock stops waiting for it, or waits for ever."""
+        await self.handover.release()
+        await super().on_stop()

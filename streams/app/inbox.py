@@ -1,0 +1,116 @@
+"""What has arrived for a shard and waits for its next step: filled by the event loop, emptied by the shard's thread.
+
+Bounded: `put` always takes the batch (it is in memory already), but tells when to stop fetching more. Every batch
+belongs to a group generation; a takeover sets the inputs back, so what was fetched before it must never follow.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Source(StrEnum):
+    """The input topics, without prefix, in the order in which a step applies them."""
+
+    COMPLETIONS = "completions"
+    REQUESTS = "requests"
+
+
+class InputRecord(Protocol):
+    """What is read of a consumed record, as aiokafka shapes it."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes]]: ...
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records of one partition, in order of offset, as one fetch brought them."""
+
+    source: Source
+    records: Sequence[InputRecord]
+    generation: int
+    event: Any = None  # acknowledged once the whole batch is in a committed step
+
+
+class Inbox:
+    """A queue of batches, with room for about `capacity` records."""
+
+    def __init__(self, capacity: int, on_room: Callable[[], None]) -> None:
+        """`on_room` is called from the shard's thread when a full inbox has room again."""
+        self._capacity: Final = capacity
+        self._on_room: Final = on_room
+        self._changed: Final = threading.Condition()
+        self._batches: deque[Batch] = deque()
+        self._records = 0  # == sum of the batches' lengths
+        self._generation = 0
+        self._woken = False
+
+    @property
+    def full(self) -> bool:
+        """Whether no more should be fetched for now."""
+        return self._records >= self._capacity
+
+    def put(self, batch: Batch) -> bool:
+        """Add a batch; return whether it was taken. One of another generation is not: it will be read again."""
+        with self._changed:
+            if batch.generation != self._generation:
+                return False
+            self._batches.append(batch)
+            self._records += len(batch.records)
+            self._changed.notify()
+            return True
+
+    def take(self, limit: int) -> list[Batch]:
+        """Remove and return up to `limit` records. A batch that is cut keeps its event for the rest."""
+        taken: list[Batch] = []
+        with self._changed:
+            was_full = self.full
+            while self._batches and limit > 0:
+                batch = self._batches.popleft()
+                if len(batch.records) > limit:
+                    rest = Batch(batch.source, batch.records[limit:], batch.generation, batch.event)
+                    self._batches.appendleft(rest)
+                    batch = Batch(batch.source, batch.records[:limit], batch.generation)
+                limit -= len(batch.records)
+                self._records -= len(batch.records)
+                taken.append(batch)
+            has_room = was_full and not self.full
+        if has_room:
+            self._on_room()
+        return taken
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when there is something to do, or after the timeout."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._woken or bool(self._batches), timeout_s)
+            self._woken = False
+
+    def wake(self) -> None:
+        """End the current wait, or the next one, though nothing has arrived."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify()
+
+    def reset(self, generation: int) -> None:
+        """Drop everything, and take only batches of this generation from now on."""
+        with self._changed:
+            self._batches.clear()
+            self._records = 0
+            self._generation = generation
+        self._on_room()

@@ -1,0 +1,121 @@
+"""Reads what has arrived into inputs of the core, in the one fixed order of a step.
+
+A record at or below the shard's position was applied before and is passed over. One that cannot be read is set
+aside, one of another shard's tenant is forwarded; neither holds up its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from streams.app.inbox import Source
+from streams.app.transaction import Forward
+from streams.core.inputs import Cancel, Completion, Submit
+from streams.errors import BadRecord
+from streams.wire import FORWARDED, decode_completion, decode_request, partition_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from streams.app.inbox import Batch, InputRecord
+    from streams.wire import TopicNames
+
+SKIPPED: Final = "skipped"
+UNREADABLE: Final = "unreadable"
+FORWARDED_ON: Final = "forwarded"
+ASTRAY: Final = "astray"  # forwarded to us, and still not ours: served here rather than lost
+
+Given = TypeVar("Given", Submit | Cancel, Completion)
+
+
+class Unreadable(NamedTuple):
+    """A record that cannot be used, and why."""
+
+    source: Source
+    record: InputRecord
+    error: BadRecord
+
+
+@dataclass(slots=True)
+class Intake:
+    """What one step's batches came to."""
+
+    applied: dict[str, int]  # topic -> offset of the last record applied, set aside or forwarded; absent: none yet
+    completions: list[Completion] = field(default_factory=list)
+    requests: list[Submit | Cancel] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    forwards: list[Forward] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def count(self, name: str, more: int = 1) -> None:
+        self.counts[name] = self.counts.get(name, 0) + more
+
+
+class Reader:
+    """Reads batches for one shard."""
+
+    def __init__(self, names: TopicNames, shard: int, shards: int) -> None:
+        self._shard: Final = shard
+        self._shards: Final = shards
+        self.topics: Final = {Source.COMPLETIONS: names.completions, Source.REQUESTS: names.requests}
+
+    def read(self, batches: Iterable[Batch], applied: Mapping[str, int]) -> Intake:
+        """Return the inputs in `batches` that lie above what is `applied`. Never raises for what a record holds."""
+        intake = Intake(dict(applied))
+        for batch in batches:
+            if batch.source is Source.REQUESTS:
+                self._read(batch, _request, intake, intake.requests)
+            else:
+                self._read(batch, _completion, intake, intake.completions)
+        return intake
+
+    def _read(self, batch: Batch, decode: Callable[[InputRecord], Given], intake: Intake, inputs: list[Given]) -> None:
+        shard, shards, source = self._shard, self._shards, batch.source
+        position = intake.applied.get(source.value, -1)
+        for record in batch.records:
+            if record.offset <= position:
+                intake.count(SKIPPED)
+                continue
+            position = record.offset
+            try:
+                given = decode(record)
+            except BadRecord as error:
+                intake.unreadable.append(Unreadable(source, record, error))
+                intake.count(UNREADABLE)
+                continue
+            if partition_for(given.tenant, shards) == shard or not self._forward(intake, source, record, given.tenant):
+                inputs.append(given)
+        if batch.records:
+            intake.applied[source.value] = position
+
+    def _forward(self, intake: Intake, source: Source, record: InputRecord, tenant: str) -> bool:
+        """Send a record to its tenant's shard; return False for one that has been forwarded already.
+
+        It could only come back: the two shards disagree about the number of partitions, and would pass it to and fro.
+        """
+        if any(name == FORWARDED for name, _ in record.headers):
+            intake.count(ASTRAY)
+            return False
+        topic = self.topics[source]
+        assert record.value is not None, "it could be read"
+        intake.forwards.append(
+            Forward(
+                topic,
+                partition_for(tenant, self._shards),
+                tenant.encode(),
+                record.value,
+                max(record.timestamp, 0),
+                [(FORWARDED, f"{topic}:{self._shard}:{record.offset}".encode())],
+            )
+        )
+        intake.count(FORWARDED_ON)
+        return True
+
+
+def _request(record: InputRecord) -> Submit | Cancel:
+    return decode_request(record.key, record.value, record.offset, record.timestamp)
+
+
+def _completion(record: InputRecord) -> Completion:
+    return decode_completion(record.key, record.value, record.offset)

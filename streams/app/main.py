@@ -1,0 +1,180 @@
+"""Runs a scheduler process from the first look at Kafka to its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import faust
+import uvloop
+
+from streams.admin.kafka import admin_client, look
+from streams.admin.topics import Layout, describe, ensure, verify, wanted
+from streams.app.assembly import Scheduler
+from streams.app.door import CoreType
+from streams.app.settings import Settings
+from streams.core.shard import Shard
+from streams.errors import FairstreamError, Unavailable
+
+_LOG: Final = logging.getLogger("streams.app")
+
+_FIRST_WAIT_S: Final = 0.5
+_LONGEST_WAIT_S: Final = 5.0
+_STATUS_FLUSH_S: Final = 1.0
+
+
+def run_scheduler(settings: Settings, core: CoreType = Shard) -> int:
+    """Serve until SIGTERM or SIGINT, and return the exit code: 0 after a signal, else the failure's.
+
+    Waits for a Kafka that does not answer yet. Raises `ConfigError` for settings and topics that cannot be served.
+    Must be called from the main thread. `core` is replaced by benchmarks only.
+    """
+    return _Process(settings, core).run()
+
+
+class _Process:
+    """One run: what signals and failures do to it."""
+
+    def __init__(self, settings: Settings, core: CoreType) -> None:
+        self._settings: Final = settings
+        self._core: Final = core
+        self._stopping: Final = threading.Event()
+        self._failure: BaseException | None = None
+        self._stop_serving: Callable[[], object] = lambda: None
+
+    def run(self) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._stop("a signal"))
+        if not self._wait_for_kafka():
+            return 0
+        self._check_topics()
+        with tempfile.TemporaryDirectory(prefix="fairstream-") as folder:
+            data_dir = self._settings.data_dir or Path(folder)
+            scheduler = Scheduler(self._settings, data_dir, self._core, self._fail)
+            scheduler.status.start()
+            scheduler.policies.start()
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(self._serve(scheduler))
+            scheduler.policies.close()
+            scheduler.status.close()
+            scheduler.status.join(_STATUS_FLUSH_S)
+        return self._exit_code()
+
+    # --- before
+
+    def _wait_for_kafka(self) -> bool:
+        """Return once Kafka answers; False if we are told to stop while waiting for it."""
+        admin = admin_client(self._settings.kafka_settings)
+        wait_s = _FIRST_WAIT_S
+        said = False
+        while not self._stopping.is_set():
+            try:
+                look(admin)
+            except Unavailable as error:
+                if not said:
+                    _LOG.warning(
+                        "streams.app.waiting kafka=%s: no answer yet, trying on: %s", self._settings.kafka, error
+                    )
+                    said = True
+                self._stopping.wait(wait_s)
+                wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+            else:
+                if said:
+                    _LOG.info("streams.app.found kafka=%s", self._settings.kafka)
+                return True
+        return False
+
+    def _check_topics(self) -> None:
+        settings = self._settings
+        admin = admin_client(settings.kafka_settings)
+        layout = Layout(
+            shards=settings.shards, dispatch_partitions=settings.dispatch_partitions, prefix=settings.prefix
+        )
+        if settings.create_topics:
+            ensure(admin, layout)
+        else:
+            topics = wanted(layout, look(admin).brokers)
+            verify(describe(admin, [topic.name for topic in topics]), topics)
+
+    # --- serving
+
+    async def _serve(self, scheduler: Scheduler) -> None:
+        loop = asyncio.get_running_loop()
+        worker = _Worker(scheduler.app, loop=loop)
+        stop = asyncio.Event()
+        self._stop_serving = lambda: loop.call_soon_threadsafe(stop.set)
+        if self._stopping.is_set():
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # A handler of the loop's: it must wake the loop, which a Python handler alone does not.
+            loop.add_signal_handler(number, self._stop, "a signal")
+        serving = asyncio.ensure_future(worker.start())
+        told = asyncio.ensure_future(stop.wait())
+        await asyncio.wait([serving, told], return_when=asyncio.FIRST_COMPLETED)
+        if serving.done() and not told.done():
+            self._fail(serving.exception() or worker.crash_reason or FairstreamError("Faust ended by itself"))
+        await worker.stop()
+        serving.cancel()
+        told.cancel()
+        await asyncio.gather(serving, told, return_exceptions=True)
+
+    # --- the end
+
+    def _stop(self, why: str) -> None:
+        """Begin to end; from a signal handler or any thread."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        _LOG.info("streams.app.stopping: %s", why)
+        # Nothing in the process may hang for longer than this, whatever state its threads and Kafka are in.
+        limit = threading.Timer(self._settings.stop_timeout_s, self._force)
+        limit.daemon = True
+        limit.start()
+        self._stop_serving()
+
+    def _fail(self, error: BaseException) -> None:
+        """End because of an error: the first one counts."""
+        if self._failure is None:
+            self._failure = error
+            if isinstance(error, FairstreamError):
+                _LOG.critical("streams.app.failed: %s", error)
+            else:
+                _LOG.critical("streams.app.failed", exc_info=error)
+        self._stop("a failure")
+
+    def _force(self) -> None:
+        _LOG.warning(
+            "streams.app.stop_forced seconds=%g: open steps are left to the next owner", self._settings.stop_timeout_s
+        )
+        sys.stderr.flush()
+        os._exit(self._exit_code())
+
+    def _exit_code(self) -> int:
+        if self._failure is None:
+            return 0
+        return self._failure.exit_code if isinstance(self._failure, FairstreamError) else 1
+
+
+class _Worker(faust.Worker):
+    """Starts the app's services. Signals, logging and the terminal are ours."""
+
+    def __init__(self, app: faust.App, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(app, loop=loop, override_logging=False, redirect_stdouts=False, quiet=True)
+        self.spinner = None
+
+    def install_signal_handlers(self) -> None:
+        """See `_Process`."""
+
+    async def on_execute(self) -> None:
+        """No process title, no banner."""
+
+    def on_worker_shutdown(self) -> None:
+        """The same at the end."""

@@ -1,0 +1,125 @@
+"""Reads the policy topic in full, in a thread of its own, for all shards of this process.
+
+A consumer group would give its one partition to one process only. Each shard takes the changes in offset order as
+inputs of its steps, so a change is journaled where it takes effect; the reader applies nothing itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from streams.core.inputs import SetPolicy
+from streams.errors import BadRecord, Unavailable
+from streams.kafka import KafkaSettings, from_kafka
+from streams.wire import decode_policy
+
+_LOG: Final = logging.getLogger("streams.app.policy")
+
+_KEPT: Final = 64  # changes for shards that are behind: the last one is what matters to a shard that lags more
+_POLL_S: Final = 0.5
+_READ_S: Final = 30.0
+
+
+class PolicyFeed:
+    """The changes read so far, for any thread."""
+
+    def __init__(self) -> None:
+        self._changes: deque[SetPolicy] = deque(maxlen=_KEPT)
+        self._version = -1
+
+    def after(self, version: int) -> Sequence[SetPolicy]:
+        """Return the changes above an offset, in order. The shards ask before every step."""
+        if version >= self._version:
+            return ()
+        return [change for change in tuple(self._changes) if change.position > version]
+
+    def add(self, change: SetPolicy) -> None:
+        self._changes.append(change)
+        self._version = change.position
+
+
+class PolicyReader(threading.Thread):
+    """Follows the policy topic into a feed, from the beginning of the topic."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        topic: str,
+        *,
+        on_change: Callable[[], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        """`on_change` and `on_failure` are called from the reader's thread."""
+        super().__init__(name="policy-reader", daemon=True)
+        self.feed: Final = PolicyFeed()
+        self._kafka: Final = kafka
+        self._topic: Final = topic
+        self._on_change: Final = on_change
+        self._on_failure: Final = on_failure
+        self._read: Final = threading.Event()
+        self._closing: Final = threading.Event()
+
+    def wait_until_read(self) -> None:
+        """Return once everything that stood in the topic has been read. Raises `Unavailable` if that takes too long.
+
+        A fresh shard that stepped earlier would admit its first runs under the built-in policy.
+        """
+        if not self._read.wait(_READ_S):
+            raise Unavailable(f"{self._topic} could not be read within {_READ_S:g} s")
+
+    def close(self) -> None:
+        """End soon."""
+        self._closing.set()
+
+    def run(self) -> None:
+        """Read until closed."""
+        try:
+            self._follow()
+        except BaseException as error:  # noqa: BLE001 - handed on: a shard must not go on under old rules unnoticed
+            self._on_failure(error)
+
+    def _follow(self) -> None:
+        consumer = Consumer(
+            self._kafka.client(
+                group_id=f"{self._topic}-reader",  # wanted by librdkafka, joined by nobody
+                isolation_level="read_committed",
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+                auto_offset_reset="earliest",
+            )
+        )
+        try:
+            consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
+            while not self._closing.is_set():
+                message = consumer.poll(_POLL_S)
+                if message is None:
+                    continue
+                error = message.error()
+                if error is None:
+                    self._take(message.offset(), message.value())
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+                    self._read.set()
+                elif error.fatal():
+                    raise from_kafka(error, f"reading {self._topic}")
+        finally:
+            consumer.close()
+
+    def _take(self, offset: int | None, value: bytes | None) -> None:
+        assert offset is not None, "a consumed record has an offset"
+        if value is None:
+            return  # a name was taken out of the topic: its rules stay in force until others are stated
+        try:
+            change = decode_policy(value)
+        except BadRecord as error:
+            # Whoever wrote it went past `fairstream policy apply`. The last good rules stay.
+            _LOG.error("streams.app.policy_refused topic=%s offset=%d: %s", self._topic, offset, error)
+            return
+        _LOG.info("streams.app.policy_read offset=%d name=%s author=%s", offset, change.policy.name, change.author)
+        self.feed.add(SetPolicy(offset, change.policy))
+        self._on_change()

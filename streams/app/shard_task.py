@@ -1,0 +1,209 @@
+"""A shard's thread: fence, load, step, step, step. Its end is never silent.
+
+The event loop talks to it through the inbox and a few thread-safe verbs; it talks back through futures and callbacks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from streams import clock
+from streams.app.inbox import Inbox
+from streams.errors import FairstreamError, OwnershipLost, StepAborted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from streams.app.inbox import Batch
+    from streams.app.policy_reader import PolicyFeed
+    from streams.app.settings import Settings
+    from streams.app.status import StatusPublisher
+    from streams.app.step import Stepper, StepReport
+    from streams.app.transaction import Writer
+
+_LOG: Final = logging.getLogger("streams.app.shard")
+
+# A step that is aborted over and over will not succeed by trying: the process ends, and says why.
+_TRIES: Final = 5
+_RETRY_S: Final = 0.2  # doubled each time
+
+_IDLE_S: Final = 1.0  # the longest wait without looking up: a timer set by hand of the clock is late by this at most
+_STATUS_SHARE: Final = 20  # a view that takes 1 ms to make is made every 20 ms at most
+
+Offsets = dict[str, int]  # topic, without prefix -> offset of the last record applied; absent: none yet
+T = TypeVar("T")
+
+
+class ShardParts(NamedTuple):
+    """What a shard is made of. `load` reads it from the state topic; call it only after a fence."""
+
+    writer: Writer
+    load: Callable[[], Stepper]
+
+
+class Listener(NamedTuple):
+    """Who hears of a shard. Called from its thread."""
+
+    on_room: Callable[[int], None]  # a full inbox has room again
+    on_done: Callable[[list[Any]], None]  # events whose records are in a committed step, in order
+    on_end: Callable[[ShardTask, BaseException | None], None]  # the last thing it does
+
+
+class ShardTask(threading.Thread):
+    """Serves one shard from `start()` to `close()`, or to the first error that it cannot mend."""
+
+    def __init__(
+        self,
+        shard: int,
+        generation: int,
+        make: Callable[[], ShardParts],
+        *,
+        settings: Settings,
+        policies: PolicyFeed,
+        status: StatusPublisher,
+        listener: Listener,
+    ) -> None:
+        super().__init__(name=f"shard-{shard}", daemon=True)
+        self.shard: Final = shard
+        self.inbox: Final = Inbox(settings.inbox_records, lambda: listener.on_room(shard))
+        self.inbox.reset(generation)
+        self.opened: Final[Future[Offsets]] = Future()
+        self.pause_s = settings.step_pause_ms / 1000
+        self._make: Final = make
+        self._settings: Final = settings
+        self._policies: Final = policies
+        self._status: Final = status
+        self._listener: Final = listener
+        self._closing: Final = threading.Event()
+        self._lock: Final = threading.Lock()
+        self._confirmations: list[tuple[int, Future[Offsets]]] = []
+        self._ended = False
+        self._parts: ShardParts | None = None
+        self._stepper: Stepper
+        self._next_status = 0.0
+
+    # --- from any thread
+
+    def confirm(self, generation: int) -> Future[Offsets]:
+        """Drop what waits in the inbox, prove that the shard is still ours, and say where to read on.
+
+        Fails with `OwnershipLost` if it is not, or if the task has ended.
+        """
+        answer: Future[Offsets] = Future()
+        with self._lock:
+            if self._ended:
+                answer.set_exception(OwnershipLost("the shard's task has ended"))
+            else:
+                self._confirmations.append((generation, answer))
+        self.inbox.wake()
+        return answer
+
+    def close(self) -> None:
+        """End after the step under way."""
+        self._closing.set()
+        self.inbox.wake()
+
+    def give_up(self) -> None:
+        """End now, even if Kafka does not answer: the step under way may or may not be written."""
+        self.close()
+        if self._parts is not None:
+            self._parts.writer.give_up()
+
+    # --- the shard's own thread
+
+    def run(self) -> None:
+        """Serve, and report how it ended."""
+        failure: BaseException | None = None
+        try:
+            self._serve()
+        except BaseException as error:  # noqa: BLE001 - handed on, whatever it is
+            failure = error
+        with self._lock:
+            self._ended = True
+            unanswered = [answer for _, answer in self._confirmations]
+        reason = failure if failure is not None else OwnershipLost("the shard was closed")
+        for answer in [self.opened, *unanswered]:
+            if not answer.done():
+                answer.set_exception(reason)
+        self._listener.on_end(self, failure)
+
+    def _serve(self) -> None:
+        self._parts = self._make()
+        self._parts.writer.fence()
+        self._stepper = self._parts.load()
+        self.opened.set_result(dict(self._stepper.positions.applied))
+        while not self._closing.is_set():
+            self._answer()
+            self._show()
+            if self._advance():
+                self._closing.wait(self.pause_s)
+            else:
+                self.inbox.wait(self._idle_s())
+
+    def _advance(self) -> bool:
+        """Step if there is a reason to; return whether there was."""
+        batches = self.inbox.take(self._settings.max_step_inputs)
+        core = self._stepper.core
+        if not batches and not self._policies.after(core.policy_version) and not self._due():
+            return False
+        self._until_written(lambda: self._step(batches))
+        self._listener.on_done([batch.event for batch in batches if batch.event is not None])
+        return True
+
+    def _step(self, batches: Sequence[Batch]) -> StepReport:
+        changes = self._policies.after(self._stepper.core.policy_version)
+        return self._stepper.step(batches, changes, clock.now_ms())
+
+    def _due(self) -> bool:
+        due = self._stepper.core.next_timer_ms()
+        return due is not None and due <= clock.now_ms()
+
+    def _idle_s(self) -> float:
+        due = self._stepper.core.next_timer_ms()
+        if due is None:
+            return _IDLE_S
+        return min(_IDLE_S, max(0, due - clock.now_ms()) / 1000)
+
+    def _answer(self) -> None:
+        """Confirm the shard to a takeover that keeps it."""
+        with self._lock:
+            waiting, self._confirmations = self._confirmations, []
+        for generation, answer in waiting:
+            try:
+                self.inbox.reset(generation)
+                self._until_written(lambda: self._stepper.confirm())  # noqa: PLW0108 - a reload puts another stepper in place
+            except BaseException as error:
+                answer.set_exception(error)
+                raise
+            answer.set_result(dict(self._stepper.positions.applied))
+
+    def _until_written(self, write: Callable[[], T]) -> T:
+        """Repeat an aborted write, each time from what the rows say."""
+        delay_s = _RETRY_S
+        for left in reversed(range(_TRIES)):
+            try:
+                return write()
+            except StepAborted as error:
+                if left == 0:
+                    raise FairstreamError(f"shard {self.shard}: aborted {_TRIES} times: {error}") from error
+                _LOG.warning(
+                    "streams.app.step_aborted shard=%d: %s; loading it again, %d tries left", self.shard, error, left
+                )
+                self._closing.wait(delay_s)
+                delay_s *= 2
+                assert self._parts is not None, "something was written"
+                self._stepper = self._parts.load()
+        raise AssertionError("the loop returns or raises")
+
+    def _show(self) -> None:
+        """Hand a view of the shard to the status topic's publisher, now and then."""
+        begun = clock.monotonic()
+        if begun < self._next_status:
+            return
+        self._status.offer(self._stepper.core.snapshot())
+        now = clock.monotonic()
+        self._next_status = now + max(self._settings.status_interval_ms / 1000, (now - begun) * _STATUS_SHARE)

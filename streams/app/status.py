@@ -1,0 +1,114 @@
+"""Publishes what the shards look like to the status topic: for people, once in a while, only what has changed.
+
+A view, not state: it has a producer of its own outside every transaction, a slow Kafka makes it late or makes it
+drop views, and it never holds up a step.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaError, Producer
+
+from streams.kafka import KafkaSettings
+from streams.wire import PARTITIONER, encode_flow_status, encode_shard_status
+
+if TYPE_CHECKING:
+    from streams.core.snapshot import FlowView, ShardSnapshot
+
+_LOG: Final = logging.getLogger("streams.app.status")
+
+_FLUSH_S: Final = 1.0
+_QUEUE_MESSAGES: Final = 100_000  # a full queue drops views: the next ones are newer anyway
+
+FlowKey = tuple[str, str]
+
+
+class StatusPublisher(threading.Thread):
+    """Takes snapshots from the shards' threads and publishes the differences from its own."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+        super().__init__(name="status-publisher", daemon=True)
+        self._topic: Final = topic
+        self._offered: dict[int, ShardSnapshot] = {}
+        self._changed: Final = threading.Condition()
+        self._closing = False
+        self._shown: dict[int, dict[FlowKey, FlowView]] = {}
+        self._complained = False
+        self._producer: Final = Producer(
+            {
+                **kafka.client(
+                    partitioner=PARTITIONER,
+                    linger_ms=20,
+                    message_timeout_ms=5_000,
+                    queue_buffering_max_messages=_QUEUE_MESSAGES,
+                    delivery_report_only_error=True,
+                ),
+                # librdkafka has no such property: the Python client takes it out.
+                "on_delivery": self._on_delivery,
+            }
+        )
+
+    def offer(self, snapshot: ShardSnapshot) -> None:
+        """Show this in place of any snapshot of the same shard that was not shown yet. Never blocks."""
+        with self._changed:
+            self._offered[snapshot.shard.shard] = snapshot
+            self._changed.notify()
+
+    def forget(self, shard: int) -> None:
+        """The shard left this process: when it comes back, show all of it."""
+        with self._changed:
+            self._offered.pop(shard, None)
+            self._shown.pop(shard, None)
+
+    def close(self) -> None:
+        """End after what was offered."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+
+    def run(self) -> None:
+        """Publish until closed."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._offered or self._closing)
+                offered, self._offered = self._offered, {}
+                if not offered:
+                    break
+            for snapshot in offered.values():
+                self._publish(snapshot)
+            self._producer.poll(0)
+        self._producer.flush(_FLUSH_S)
+
+    def _publish(self, snapshot: ShardSnapshot) -> None:
+        """Write the shard's view always, a flow's only when it differs from the one that was shown last."""
+        shard = snapshot.shard.shard
+        self._produce(*encode_shard_status(snapshot.shard))
+        shown = self._shown.setdefault(shard, {})
+        current: dict[FlowKey, FlowView] = {}
+        for flow in snapshot.flows:
+            key = (flow.class_, flow.tenant)
+            current[key] = flow
+            if shown.get(key) != flow:
+                self._produce(*encode_flow_status(flow, shard, snapshot.shard.now_ms))
+        for key in shown.keys() - current.keys():
+            gone, _ = encode_flow_status(shown[key], shard, snapshot.shard.now_ms)
+            self._produce(gone, None)
+        self._shown[shard] = current
+
+    def _produce(self, key: bytes, value: bytes | None) -> None:
+        try:
+            self._producer.produce(self._topic, value, key)
+        except BufferError:
+            self._complain("the queue is full")
+
+    def _on_delivery(self, error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            self._complain(error.str())
+
+    def _complain(self, why: str) -> None:
+        if not self._complained:
+            self._complained = True  # once: it may happen for every flow, and steps matter more
+            _LOG.warning("streams.app.status_dropped topic=%s: %s", self._topic, why)

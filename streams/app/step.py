@@ -1,0 +1,142 @@
+"""One step of one shard: what has arrived -> the core -> one transaction. For the shard's own thread."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streams.app.inbox import Source
+from streams.app.intake import Reader
+from streams.app.transaction import StepRecords
+from streams.core.inputs import Takeover
+from streams.rows import PositionsRecord, encode, encode_key, row_key
+from streams.wire import (
+    InputRange,
+    Position,
+    encode_dispatch,
+    encode_journal,
+    encode_rejection,
+    encode_revoke,
+    encode_unreadable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streams.app.door import Core
+    from streams.app.inbox import Batch
+    from streams.app.intake import Intake
+    from streams.app.transaction import Writer
+    from streams.core.effects import Effects
+    from streams.core.inputs import Input, SetPolicy
+
+# Of a key that is not the tenant's: it is kept for people, and must fit.
+_MAX_KEY_BYTES: Final = 1_024
+
+
+class StepReport(NamedTuple):
+    """What a committed step came to, for whoever counts."""
+
+    inputs: int
+    dispatches: int
+    counts: dict[str, int]  # the core's and the intake's
+
+
+class Stepper:
+    """A shard that is loaded and owned. After any exception its memory may be ahead of its rows: drop it."""
+
+    def __init__(self, core: Core, positions: PositionsRecord, writer: Writer, reader: Reader, *, shard: int) -> None:
+        """`positions` carries the epoch of this reign, which the first step announces to the core."""
+        self.core: Final = core
+        self.positions = positions
+        self._writer: Final = writer
+        self._reader: Final = reader
+        self._shard: Final = shard
+        self._arrived = False  # whether a step of this reign has committed
+        self._journal_key: Final = str(shard).encode()
+
+    def step(self, batches: Sequence[Batch], policies: Sequence[SetPolicy], now_ms: int) -> StepReport:
+        """Advance and commit. Raises what `Writer.write` raises; then nothing of the step has happened."""
+        intake = self._reader.read(batches, self.positions.applied)
+        takeover: list[Input] = [] if self._arrived else [Takeover(self.positions.epoch)]
+        effects = self.core.step([*takeover, *policies, *intake.completions, *intake.requests], now_ms)
+        for name, number in intake.counts.items():
+            effects.counts[name] += number
+        positions = replace(self.positions, applied=intake.applied)
+        self._writer.write(self._encode(effects, intake, policies, positions))
+        self.positions = positions
+        self._arrived = True
+        return StepReport(len(intake.completions) + len(intake.requests), len(effects.dispatches), dict(effects.counts))
+
+    def confirm(self) -> None:
+        """Commit the positions as they are: who can do that has been the owner ever since it fenced the shard."""
+        self._writer.write(StepRecords(self._row(self.positions)))
+
+    def _row(self, positions: PositionsRecord) -> tuple[bytes, bytes]:
+        return encode_key(self._shard, row_key(positions)), encode(positions)
+
+    def _encode(
+        self, effects: Effects, intake: Intake, policies: Sequence[SetPolicy], positions: PositionsRecord
+    ) -> StepRecords:
+        shard, epoch, step = self._shard, positions.epoch, effects.step
+        dispatches = [
+            (dispatch.seq, dispatch.run_id.encode(), encode_dispatch(dispatch, shard, step, epoch))
+            for dispatch in effects.dispatches
+        ]
+        if effects.revokes:
+            dispatches += [
+                (revoke.seq, revoke.run_id.encode(), encode_revoke(revoke, shard, step, epoch))
+                for revoke in effects.revokes
+            ]
+            dispatches.sort()
+        journal = encode_journal(
+            effects,
+            shard=shard,
+            epoch=epoch,
+            policy_version=self.core.policy_version,
+            inputs=self._ranges(intake, policies),
+            takeover=not self._arrived,
+        )
+        return StepRecords(
+            positions=self._row(positions),
+            rows=[
+                (encode_key(shard, key), None if record is None else encode(record))
+                for key, record in effects.changed.items()
+            ],
+            dispatches=[(key, value) for _, key, value in dispatches],
+            rejections=self._rejections(effects, intake),
+            forwards=intake.forwards,
+            journal=(self._journal_key, journal),
+        )
+
+    def _rejections(self, effects: Effects, intake: Intake) -> list[tuple[bytes | None, bytes]]:
+        shard, step, at_ms = self._shard, effects.step, effects.now_ms
+        topics = self._reader.topics
+        requests = topics[Source.REQUESTS]
+        rejections: list[tuple[bytes | None, bytes]] = [
+            (
+                rejection.tenant.encode(),
+                encode_rejection(
+                    rejection,
+                    Position(requests, shard, rejection.position),
+                    shard=shard,
+                    step=step,
+                    at_ms=at_ms,
+                ),
+            )
+            for rejection in effects.rejections
+        ]
+        for source, record, error in intake.unreadable:
+            position = Position(topics[source], shard, record.offset)
+            value = encode_unreadable(error, record.key, record.value, position, shard=shard, step=step, at_ms=at_ms)
+            rejections.append((record.key and record.key[:_MAX_KEY_BYTES], value))
+        return rejections
+
+    def _ranges(self, intake: Intake, policies: Sequence[SetPolicy]) -> list[InputRange]:
+        """Say what was applied, in the order of the step."""
+        ranges = [InputRange("policy", change.position, change.position) for change in policies]
+        for source in Source:
+            before, after = (applied.get(source.value, -1) for applied in (self.positions.applied, intake.applied))
+            if after > before:
+                ranges.append(InputRange(source.value, before + 1, after))
+        return ranges

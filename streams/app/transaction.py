@@ -1,0 +1,252 @@
+"""The transactional writer of one shard: all records of a step, or none of them.
+
+The order of what is written stands in one function, `_send`, so there is one place to reason about crash points.
+It does not matter to readers (`read_committed`), but it does to the tests that kill us in between.
+
+Ownership is Kafka's: `init_transactions` fences every earlier producer of the same transactional id and ends its
+open transaction (KIP-98, KIP-360). Whoever can still commit is the owner, and has been ever since it was fenced in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from streams import clock
+from streams.app.faults import Faults, NoFaults
+from streams.errors import FairstreamError, OwnershipLost, StepAborted, Unavailable
+from streams.kafka import from_kafka
+from streams.wire import PARTITIONER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streams.kafka import KafkaSettings
+    from streams.wire import TopicNames
+
+# A blocked call into librdkafka can't be interrupted, so it is made in slices, to look at `give_up` in between.
+_SLICE_S: Final = 1.0
+
+# Beyond the transaction's own timeout the coordinator has ended it: there is nothing left to wait for.
+_GRACE_S: Final = 10.0
+
+_BY_KEY: Final = -1  # let the partitioner choose
+
+# What a topic of ours takes: see `streams.wire.topics`. A batch of records must fit as well, so it stays below.
+_MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
+_MAX_BATCH_BYTES: Final = 1_000_000
+
+# Records of the largest step wait in the producer's queue until it commits; the step is bounded, not the queue.
+_QUEUE_MESSAGES: Final = 1_000_000
+
+
+class Forward(NamedTuple):
+    """A record that stands on the wrong partition, to be written to the right one."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes
+    timestamp_ms: int  # of the original: waiting times count from there
+    headers: list[tuple[str, bytes]]
+
+
+@dataclass(slots=True)
+class StepRecords:
+    """Everything one step writes, encoded: (key, value) pairs but for the forwards."""
+
+    positions: tuple[bytes, bytes]
+    rows: list[tuple[bytes, bytes | None]] = field(default_factory=list)  # None: the row is gone
+    dispatches: list[tuple[bytes, bytes]] = field(default_factory=list)  # revokes among them, in order of seq
+    rejections: list[tuple[bytes | None, bytes]] = field(default_factory=list)
+    forwards: list[Forward] = field(default_factory=list)
+    journal: tuple[bytes, bytes] | None = None  # None: only the positions are confirmed
+
+
+class Writer(Protocol):
+    """What a shard needs of a writer. `KafkaWriter` is the real one."""
+
+    def fence(self) -> None:
+        """Become the only writer. Raises `OwnershipLost` or `Unavailable`."""
+
+    def write(self, records: StepRecords) -> None:
+        """Write all or nothing.
+
+        Raises:
+            StepAborted: nothing was written, and this is still the shard's writer.
+            OwnershipLost: nothing was written, and somebody else is.
+            Unavailable: nobody knows whether it was written; only a new fence can tell.
+        """
+
+    def give_up(self) -> None:
+        """Make a blocked call end soon, by an error. From any thread; final."""
+
+
+class KafkaWriter:
+    """A librdkafka producer with the shard's transactional id. For one thread, but for `give_up`."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        names: TopicNames,
+        *,
+        shard: int,
+        transactional_id: str,
+        timeout_ms: int,
+        faults: Faults | None = None,
+    ) -> None:
+        self._names: Final = names
+        self._shard: Final = shard
+        self._faults: Final = faults or NoFaults()
+        self._patience_s: Final = timeout_ms / 1000 + _GRACE_S
+        self._undelivered: list[KafkaError] = []
+        self._given_up = False
+        self._producer: Final = Producer(
+            {
+                **kafka.client(
+                    transactional_id=transactional_id,
+                    transaction_timeout_ms=timeout_ms,
+                    partitioner=PARTITIONER,
+                    # The flush before the commit sends at once. Until then waiting makes larger batches of a step.
+                    linger_ms=100,
+                    batch_size=_MAX_BATCH_BYTES,
+                    message_max_bytes=_MAX_MESSAGE_BYTES,
+                    queue_buffering_max_messages=_QUEUE_MESSAGES,
+                    # After a concurrent transaction (the last one's markers being written) the default waits 100 ms.
+                    retry_backoff_ms=2,
+                    retry_backoff_max_ms=50,
+                    # A callback for each record would cost more than the record.
+                    delivery_report_only_error=True,
+                ),
+                # librdkafka has no such property: the Python client takes it out.
+                "on_delivery": self._on_delivery,
+            }
+        )
+
+    def fence(self) -> None:
+        """See `Writer`. Takes about half a second, more when an open transaction must be ended first."""
+        self._until_done(self._producer.init_transactions, "taking over the shard's transactions")
+
+    def write(self, records: StepRecords) -> None:
+        """See `Writer`."""
+        faults, flush = self._faults, self._flush_for_fault
+        faults.at("before_begin", flush)
+        self._undelivered.clear()
+        try:
+            self._producer.begin_transaction()
+            self._send(records)
+            faults.at("before_commit", flush)
+            self._flush()
+        except KafkaException as error:
+            self._abort(error.args[0])
+        if self._undelivered:
+            self._abort(self._undelivered[0])
+        self._commit()
+        faults.at("after_commit", flush)
+
+    def give_up(self) -> None:
+        """See `Writer`."""
+        self._given_up = True
+
+    def _send(self, records: StepRecords) -> None:
+        """Rows, then what others read, then the journal, then the positions."""
+        names, shard = self._names, self._shard
+        for key, value in records.rows:
+            self._produce(names.state, value, key, shard)
+        self._faults.at("after_rows", self._flush_for_fault)
+        for key, value in records.dispatches:
+            self._produce(names.dispatch, value, key)
+        self._faults.at("after_dispatches", self._flush_for_fault)
+        for rejected_key, value in records.rejections:
+            self._produce(names.rejected, value, rejected_key)
+        for forward in records.forwards:
+            self._produce(
+                forward.topic,
+                forward.value,
+                forward.key,
+                forward.partition,
+                timestamp=forward.timestamp_ms,
+                headers=forward.headers,
+            )
+        if records.journal is not None:
+            key, value = records.journal
+            self._produce(names.journal, value, key, shard)
+        key, value = records.positions
+        self._produce(names.state, value, key, shard)
+
+    def _produce(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int = _BY_KEY, **more: Any
+    ) -> None:
+        try:
+            self._producer.produce(topic, value, key, partition, **more)
+        except BufferError:
+            # The queue is full: let some of it go. A second refusal means that Kafka does not take any.
+            self._producer.flush(_SLICE_S)
+            self._producer.produce(topic, value, key, partition, **more)
+
+    def _flush(self) -> None:
+        """Wait until every record is acknowledged or has failed; failures come to `_on_delivery` meanwhile."""
+        deadline = clock.monotonic() + self._patience_s
+        while self._producer.flush(_SLICE_S) > 0:
+            self._check_patience(deadline, "writing a step")
+
+    def _commit(self) -> None:
+        try:
+            self._until_done(self._producer.commit_transaction, "committing a step")
+        except _MustAbort as error:
+            self._abort(error.cause)
+
+    def _abort(self, cause: KafkaError) -> NoReturn:
+        """End the transaction; the shard's memory is ahead of its rows now, whatever this raises."""
+        if cause.fatal():
+            raise _final(cause)
+        self._until_done(self._producer.abort_transaction, "aborting a step")
+        raise StepAborted(f"the step was not written: {cause.str()}")
+
+    def _until_done(self, call: Callable[[float], object], doing: str) -> None:
+        """Repeat a call as long as librdkafka says that repeating it helps."""
+        deadline = clock.monotonic() + self._patience_s
+        while True:
+            try:
+                call(_SLICE_S)
+            except KafkaException as raised:
+                error: KafkaError = raised.args[0]
+                if error.txn_requires_abort():
+                    raise _MustAbort(error) from raised
+                if not error.retriable():
+                    raise _final(error) from raised
+                self._check_patience(deadline, doing, error)
+            else:
+                return
+
+    def _check_patience(self, deadline: float, doing: str, error: KafkaError | None = None) -> None:
+        if self._given_up:
+            raise Unavailable(f"{doing}: given up, the shard is being closed")
+        if clock.monotonic() >= deadline:
+            why = error.str() if error is not None else "Kafka does not answer"
+            raise Unavailable(f"{doing}: not done after {self._patience_s:g} s: {why}")
+
+    def _on_delivery(self, error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            self._undelivered.append(error)
+
+    def _flush_for_fault(self) -> None:
+        self._producer.flush(_SLICE_S)
+
+
+class _MustAbort(Exception):
+    """The transaction can only be aborted; raised between `_until_done` and its callers."""
+
+    def __init__(self, cause: KafkaError) -> None:
+        super().__init__(cause.str())
+        self.cause = cause
+
+
+def _final(error: KafkaError) -> FairstreamError:
+    """Return what a producer that cannot go on means for the shard."""
+    mapped = from_kafka(error, "writing a step")
+    if isinstance(mapped, OwnershipLost):
+        return OwnershipLost(f"another scheduler serves the shard now: {error.str()}")
+    return mapped
