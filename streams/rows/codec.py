@@ -67,13 +67,16 @@ class _Codec:
         return row
 
 
-_WRITERS: Final = {form.record: _Codec(form) for form in FORMS}  # the last version of a kind wins
+_WRITERS: Final[dict[type, _Codec]] = {form.record: _Codec(form) for form in FORMS}  # the last version of a kind wins
 _READERS: Final = {(codec.form.kind, b"%d" % codec.form.version): codec for codec in map(_Codec, FORMS)}
 
 
 def encode(row: Row) -> bytes:
     """Return the value of a row, in the newest form of its kind. Its key is `encode_key(shard, row_key(row))`."""
-    return _WRITERS[type(row)].encode(row)
+    codec = _WRITERS.get(type(row))
+    if codec is None:  # the core's living form of a record: the same row
+        codec = _WRITERS[type(row)] = next(_WRITERS[base] for base in type(row).__mro__ if base in _WRITERS)
+    return codec.encode(row)
 
 
 def decode(key: Key, data: bytes) -> Row:
