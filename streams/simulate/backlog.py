@@ -1,0 +1,87 @@
+"""When was who backlogged: the intervals in which shares may be compared with weights."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from streams.simulate.pool import Served
+
+
+class Interval(NamedTuple):
+    """Milliseconds from the beginning of the workload: from_ms <= t < until_ms."""
+
+    from_ms: int
+    until_ms: int
+
+    @property
+    def length_ms(self) -> int:
+        return self.until_ms - self.from_ms
+
+    def contains(self, at_ms: int) -> bool:
+        return self.from_ms <= at_ms < self.until_ms
+
+    def covers(self, other: Interval) -> bool:
+        return self.from_ms <= other.from_ms and other.until_ms <= self.until_ms
+
+
+class Contest(NamedTuple):
+    """An interval and the tenants that had something queued at every moment of it."""
+
+    interval: Interval
+    tenants: tuple[str, ...]  # in the order of their names
+
+
+def backlogs(served: Iterable[Served]) -> dict[str, list[Interval]]:
+    """Return for each tenant the maximal intervals in which it had a run queued: filed and not yet handed out."""
+    changes: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for run in served:
+        # At the same moment an arrival counts before a decision: a queue that is refilled as it empties never emptied.
+        changes[run.arrival.tenant] += [(run.arrival.at_ms, 1), (run.decided_ms, -1)]
+    return {
+        tenant: _intervals(sorted(steps, key=lambda step: (step[0], -step[1]))) for tenant, steps in changes.items()
+    }
+
+
+def find_contest(served: Iterable[Served]) -> Contest | None:
+    """Return the longest interval in which two tenants or more were backlogged all the time; None if there is none.
+
+    Everyone who was backlogged throughout it is named. Of equally long intervals the earliest is taken.
+    """
+    known = backlogs(served)
+    best: Interval | None = None
+    for first, second in combinations(sorted(known), 2):
+        for common in _common(known[first], known[second]):
+            if best is None or (-common.length_ms, common.from_ms) < (-best.length_ms, best.from_ms):
+                best = common
+    if best is None:
+        return None
+    inside = tuple(sorted(name for name, own in known.items() if any(each.covers(best) for each in own)))
+    return Contest(best, inside)
+
+
+def _intervals(steps: Sequence[tuple[int, int]]) -> list[Interval]:
+    found: list[Interval] = []
+    queued = since = 0
+    for at_ms, change in steps:
+        if queued == 0:
+            since = at_ms
+        queued += change
+        if queued == 0 and at_ms > since:
+            found.append(Interval(since, at_ms))
+    return found
+
+
+def _common(first: Sequence[Interval], second: Sequence[Interval]) -> Iterator[Interval]:
+    """Yield where both are, walking the two sorted lists once."""
+    i = j = 0
+    while i < len(first) and j < len(second):
+        from_ms, until_ms = max(first[i].from_ms, second[j].from_ms), min(first[i].until_ms, second[j].until_ms)
+        if from_ms < until_ms:
+            yield Interval(from_ms, until_ms)
+        if first[i].until_ms < second[j].until_ms:
+            i += 1
+        else:
+            j += 1

@@ -1,0 +1,111 @@
+"""Recorded traffic as arrivals: a CSV file with one run a line.
+
+Columns, in any order, others ignored: `at_s` (seconds from the beginning, a decimal number), `tenant`, `id`,
+`input_tokens`, `output_tokens`; optional `workflow`. A run costs the sum of its tokens.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from decimal import Decimal, InvalidOperation
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final, NamedTuple
+
+from streams.errors import ConfigError
+from streams.simulate.workload import Arrival, duration_ms, in_order
+
+ARENA: Final = "lmsys_arena_27tenants.csv"  # 1,500 runs of 27 tenants in ten minutes; see streams/data/README.md
+
+_REQUIRED: Final = ("at_s", "tenant", "id", "input_tokens", "output_tokens")
+_MICROS: Final = 1_000_000
+
+
+class TraceRow(NamedTuple):
+    """One run of a trace, in the trace's own time."""
+
+    at_us: int
+    tenant: str
+    run_id: str
+    workflow: str
+    tokens: int  # > 0
+
+
+def bundled(name: str) -> Traversable:
+    """Return a trace that comes with the package. Raises `ConfigError` if there is none of that name."""
+    path = files("streams.data") / name
+    if not path.is_file():
+        raise ConfigError("no such trace comes with fairstream", field="trace", value=name)
+    return path
+
+
+def read_trace(path: Traversable) -> list[TraceRow]:
+    """Return the rows in the order of the file (a `Path` will do). Raises `ConfigError`, naming line and column."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {error}", source=str(path)) from error
+    reader = csv.DictReader(text.splitlines())
+    missing = [name for name in _REQUIRED if name not in (reader.fieldnames or ())]
+    if missing:
+        raise ConfigError("the first line must name this column", source=str(path), field=missing[0])
+    return list(_rows(reader, str(path)))
+
+
+def to_arrivals(rows: Iterable[TraceRow], *, compression: int, tokens_per_s: int) -> tuple[Arrival, ...]:
+    """Return the rows as arrivals, `compression` times as fast as recorded.
+
+    `tokens_per_s` is the speed of one slot in compressed time.
+    """
+    if compression <= 0:
+        raise ConfigError("must be positive", field="compression", value=compression)
+    return in_order(
+        Arrival(
+            row.at_us // (1_000 * compression),
+            row.tenant,
+            row.run_id,
+            row.workflow,
+            row.tokens,
+            duration_ms(row.tokens, tokens_per_s),
+        )
+        for row in rows
+    )
+
+
+def _rows(reader: csv.DictReader[str], source: str) -> Iterator[TraceRow]:
+    for raw in reader:
+        where = f"{source}:{reader.line_num}"
+        tokens = _count(raw, "input_tokens", where) + _count(raw, "output_tokens", where)
+        if tokens == 0:
+            raise ConfigError("a run costs at least one token", source=where, field="output_tokens")
+        yield TraceRow(
+            _micros(raw["at_s"], where),
+            _name(raw, "tenant", where),
+            _name(raw, "id", where),
+            raw.get("workflow") or "work",
+            tokens,
+        )
+
+
+def _name(raw: dict[str, str], column: str, where: str) -> str:
+    if not raw[column]:
+        raise ConfigError("is empty", source=where, field=column)
+    return raw[column]
+
+
+def _count(raw: dict[str, str], column: str, where: str) -> int:
+    text = raw[column]
+    if text is None or not text.isdecimal():
+        raise ConfigError("must be a whole number, 0 or more", source=where, field=column, value=text)
+    return int(text)
+
+
+def _micros(text: str, where: str) -> int:
+    try:
+        at = Decimal(text)
+    except (InvalidOperation, TypeError) as error:
+        raise ConfigError("must be a number of seconds", source=where, field="at_s", value=text) from error
+    if not at.is_finite() or at < 0:
+        raise ConfigError("must be 0 or more", source=where, field="at_s", value=text)
+    return int(at * _MICROS)
