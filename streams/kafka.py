@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from streams.errors import BadRecord, ConfigError, FairstreamError, NotInstalled, OwnershipLost, Unavailable
-from streams.wire.topics import TopicNames, topic_names
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException
+
+    from streams.wire.topics import TopicNames
 
 DEFAULT_PREFIX: Final = "runs."
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]*")
@@ -99,6 +100,8 @@ class KafkaSettings:
     @property
     def topics(self) -> TopicNames:
         """The full names of the topics."""
+        from streams.wire.topics import topic_names  # noqa: PLC0415 - reads the schemas, which `--help` need not
+
         return topic_names(self.prefix)
 
     def client(self, **own: Any) -> dict[str, Any]:

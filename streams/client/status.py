@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("streams.client.status")
 
 _FIRST_READ_S: Final = 30.0  # a compacted topic of some 100,000 tenants
+_ANSWER_S: Final = 8.0
 _DOING: Final = "reading the status topic"
 _BATCH: Final = 1_000
 _POLL_S: Final = 0.2
@@ -68,6 +69,8 @@ class StatusReader:
 
         Raises `Unavailable` if the end is not reached within `timeout_s`, `ConfigError` if there is no such topic.
         """
+        with mapped_errors(_DOING):
+            self._consumer.list_topics(timeout=min(timeout_s, _ANSWER_S))  # an absent Kafka is told sooner so
         end = clock.monotonic() + timeout_s
         while clock.monotonic() < end:
             if self._read_some():

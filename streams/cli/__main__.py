@@ -1,0 +1,5 @@
+"""`python -m streams.cli`."""
+
+from streams.cli.main import main
+
+main()

@@ -1,0 +1,38 @@
+"""`fairstream bench e2e | core`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streams.cli import options
+
+app = typer.Typer(help="Measure the speed on this machine.", no_args_is_help=True)
+
+
+@app.command()
+def e2e(
+    *,
+    runs: Annotated[int, typer.Option(min=1, help="Runs to put through.")] = 60_000,
+    shards: Annotated[int, typer.Option(min=1, help="Shards, all in one process.")] = 4,
+    tenants: Annotated[int, typer.Option(min=1, help="Tenants that file the runs.")] = 200,
+    window: Annotated[int, typer.Option(min=1, help="Runs in flight; a small one measures the round trip.")] = 4_000,
+    kafka: Annotated[
+        str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Without it a local one, while it lasts.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Whole runs a second, from request to settled, beside the same loop without scheduling."""
+    from streams.bench.e2e import E2eOptions, run_e2e
+
+    settings = E2eOptions(runs=runs, shards=shards, tenants=tenants, window=window, kafka=kafka, json=json)
+    raise typer.Exit(run_e2e(settings))
+
+
+@app.command()
+def core(*, json: options.Json = False) -> None:
+    """Decisions a second of the core by itself."""
+    from streams.bench.core import CoreOptions, run_core
+
+    raise typer.Exit(run_core(CoreOptions(json=json)))

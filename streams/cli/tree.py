@@ -1,0 +1,52 @@
+"""All commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streams import __version__
+from streams.cli import bench, cancel, demo, policy, scheduler, status, submit, topics, up, worker
+
+EPILOG = (
+    "Exit status: 0 done; 1 failed; 2 something must be corrected first; 75 Kafka does not answer, try again; "
+    "130 interrupted."
+)
+
+app = typer.Typer(
+    name="fairstream",
+    help="Tenant-fair run scheduling on Kafka: deficit round robin, metered in tokens.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # errors are ours to show, see `streams.cli.main`
+    rich_markup_mode=None,  # plain help: it is also read in logs, and shows in a tenth of a second
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fairstream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def fairstream(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Tenant-fair run scheduling on Kafka: deficit round robin, metered in tokens."""
+
+
+app.command("demo")(demo.demo)
+app.command("up")(up.up)
+app.command("topics")(topics.topics)
+app.add_typer(policy.app, name="policy")
+app.command("scheduler")(scheduler.scheduler)
+app.command("submit")(submit.submit)
+app.command("cancel")(cancel.cancel)
+app.command("worker", epilog=worker.EXEC_CONTRACT)(worker.worker)
+app.command("status")(status.status)
+app.add_typer(bench.app, name="bench")
