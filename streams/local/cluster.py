@@ -1,7 +1,5 @@
 """A cluster of local nodes as one context manager."""
 
-import shutil
-import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Final, Self
 from streams import clock
 from streams.errors import ConfigError, StartFailed
 from streams.local import config, jars, lock, ports, runtime
+from streams.local.folder import Folder
 from streams.local.node import Node
 from streams.local.ready import ask
 
@@ -54,24 +53,33 @@ class LocalKafka:
         if not full_jit:
             self._jvm_options.append("-XX:TieredStopAtLevel=1")
         self._nodes: dict[int, Node] = {}
-        self._root: Path | None = None
+        self._folder: Folder | None = None
 
     # --- life
 
     def open(self) -> None:
         """Start all nodes and wait until they answer. Use `with` instead where you can."""
+        assert self._folder is None, "it is open already"
         java = runtime.find_java()
         jar_folder = jars.ensure(lock.load())
-        self._root = self._make_root()
+        self._folder = Folder.temporary_one() if self._data_dir is None else Folder.chosen(self._data_dir)
         try:
-            self._start_all(java, jar_folder)
-        except BaseException:
-            self._end(keep_logs=True)
+            self._start_all(java, jar_folder, self._folder)
+        except BaseException as error:
+            self.close(keep_logs=isinstance(error, StartFailed))
             raise
 
     def close(self, *, keep_logs: bool = False) -> None:
         """Stop all nodes; delete temporary data, but for the logs if asked to keep them."""
-        self._end(keep_logs=keep_logs)
+        if self._folder is None:
+            return
+        # Data that nobody will read needs no clean shutdown, which costs a second and more. All at once:
+        # one by one, the last nodes would wait for a quorum that is gone.
+        end = Node.kill if self._folder.temporary else Node.stop
+        with ThreadPoolExecutor(self._count) as pool:
+            list(pool.map(end, self._nodes.values()))
+        self._folder.release(keep_logs=keep_logs)
+        self._folder = None
 
     def __enter__(self) -> Self:
         self.open()
@@ -130,16 +138,9 @@ class LocalKafka:
             raise ConfigError(f"there are nodes {sorted(self._nodes)}", field="node", value=number)
         return self._nodes[number]
 
-    def _make_root(self) -> Path:
-        if self._data_dir is None:
-            return Path(tempfile.mkdtemp(prefix="fairstream-kafka-")).resolve()
-        root = self._data_dir.expanduser().resolve()
-        root.mkdir(parents=True, exist_ok=True)
-        return root
-
-    def _start_all(self, java: Path, jar_folder: Path) -> None:
+    def _start_all(self, java: Path, jar_folder: Path, folder: Folder) -> None:
         for attempt in range(1, _PORT_TRIES + 1):
-            self._nodes = self._make_nodes(java, jar_folder)
+            self._nodes = self._make_nodes(java, jar_folder, folder)
             try:
                 self._format()
                 for node in self._nodes.values():
@@ -151,12 +152,10 @@ class LocalKafka:
                     raise
                 for node in self._nodes.values():
                     node.kill()
-                    node.log_path.unlink(missing_ok=True)
             else:
                 return
 
-    def _make_nodes(self, java: Path, jar_folder: Path) -> dict[int, Node]:
-        assert self._root is not None
+    def _make_nodes(self, java: Path, jar_folder: Path, folder: Folder) -> dict[int, Node]:
         if self._port is not None and not ports.is_free(self._port):
             raise StartFailed(f"port {self._port} is taken on {ports.LOOPBACK}: choose another, or end what holds it")
         numbers = ports.free_ports(2 * self._count)
@@ -165,7 +164,7 @@ class LocalKafka:
                 node_id=n + 1,
                 port=self._port if self._port is not None and n == 0 else numbers[2 * n],
                 controller_port=numbers[2 * n + 1],
-                folder=self._root / f"node-{n + 1}",
+                folder=folder.root / f"node-{n + 1}",
             )
             for n in range(self._count)
         ]
@@ -176,7 +175,8 @@ class LocalKafka:
                 java=java,
                 jars=jar_folder,
                 jvm_options=self._jvm_options,
-                remove_if_orphaned=self._root if self._data_dir is None else None,
+                remove_if_orphaned=folder.root if folder.temporary else None,
+                claims=folder.claims,
             )
             node.configure(config.properties(spec, specs, self._settings))
         return nodes
@@ -204,21 +204,6 @@ class LocalKafka:
 
     def _lost_a_port(self) -> bool:
         return any("Address already in use" in line for node in self._nodes.values() for line in node.log_lines())
-
-    def _end(self, *, keep_logs: bool) -> None:
-        for node in self._nodes.values():
-            # Data that nobody will read needs no clean shutdown, which costs a second and more.
-            if self._data_dir is None:
-                node.kill()
-            else:
-                node.stop()
-        if self._data_dir is None and self._root is not None:
-            if keep_logs:
-                for node in self._nodes.values():
-                    shutil.rmtree(node.spec.folder / "data", ignore_errors=True)
-            else:
-                shutil.rmtree(self._root, ignore_errors=True)
-        self._root = None
 
 
 def _is_up(node: Node, expected: set[int]) -> bool:

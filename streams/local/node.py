@@ -33,6 +33,7 @@ class Node:
         jars: Path,
         jvm_options: Sequence[str],
         remove_if_orphaned: Path | None,
+        claims: tuple[int, ...] = (),
     ) -> None:
         self.spec = spec
         self.log_path = spec.folder / "kafka.log"
@@ -40,6 +41,7 @@ class Node:
         self._properties = spec.folder / "server.properties"
         self._identity = spec.folder / "data" / "meta.properties"
         self._remove = remove_if_orphaned
+        self._claims = claims
         self._supervisor: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
 
@@ -55,7 +57,10 @@ class Node:
         return self._pid
 
     def configure(self, settings: Mapping[str, str]) -> None:
+        """Write its settings, and begin a new log; the one of the cluster before stays beside it."""
         self.spec.folder.mkdir(parents=True, exist_ok=True)
+        if self.log_path.exists():
+            self.log_path.replace(self.log_path.with_suffix(".previous.log"))
         self._properties.write_text(config.render(settings), encoding="ascii")
 
     def format(self, cluster_id: str) -> None:
@@ -110,6 +115,7 @@ class Node:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
+                pass_fds=self._claims,
             )
         assert self._supervisor.stdout is not None
         with self._supervisor.stdout as answer:
