@@ -9,9 +9,12 @@ from typing import Any
 
 import jsonschema
 import pytest
+import typer.main
 import yaml
 
 import streams
+from streams.cli.tree import app
+from streams.client.run_files import read_runs
 
 ROOT = Path(streams.__file__).parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -108,3 +111,47 @@ def test_mounted_files_exist() -> None:
     ]
     for mount in mounts:
         assert (ROOT / mount.partition(":")[0]).exists()
+
+
+def parse(arguments: list[str]) -> dict[str, Any]:
+    """The parameters that the real command line makes of these; it raises if it does not know them."""
+    command: Any = typer.main.get_command(app)
+    name, context = "fairstream", None
+    while True:
+        context = command.make_context(name, arguments, parent=context)
+        if not hasattr(command, "resolve_command"):
+            return dict(context.params)
+        rest = [*context._protected_args, *context.args]
+        name, command, arguments = command.resolve_command(context, rest)
+
+
+@pytest.mark.parametrize(("where", "arguments"), fairstream_commands())
+def test_every_command_in_it_exists(where: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    environment: dict[str, str] = SERVICES[where.partition(",")[0]]["environment"]
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    parameters = parse(arguments)
+    assert parameters["kafka"] == environment["FAIRSTREAM_KAFKA"], "the command does not read FAIRSTREAM_KAFKA"
+
+
+def test_a_command_that_does_not_exist_is_noticed() -> None:
+    for wrong in (["schedule"], ["scheduler", "--no-such-option"]):
+        with pytest.raises(Exception, match="No such"):
+            parse(wrong)
+
+
+def test_topics_and_scheduler_agree_on_the_layout() -> None:
+    layouts = {
+        tuple(service["environment"][name] for name in ("FAIRSTREAM_SHARDS", "FAIRSTREAM_DISPATCH_PARTITIONS"))
+        for service in SERVICES.values()
+        if "build" in service
+    }
+    assert len(layouts) == 1
+
+
+def test_the_demo_runs_are_runs(tmp_path: Path) -> None:
+    file = tmp_path / "demo-runs.jsonl"
+    file.write_text(COMPOSE["configs"]["demo-runs"]["content"])
+    lines = list(read_runs(file))
+    assert len(lines) == 12
+    assert [line.problem for line in lines if line.problem] == []
