@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -48,7 +49,7 @@ def status(
             while True:
                 seen = overview(reader.statuses, clock.now_ms(), tenant=tenant, since=since)
                 if json:
-                    say_json(seen, indent=False)
+                    say_json(_document(seen), indent=False)
                 else:
                     live.update(_tables(seen), refresh=True)
                 reader.follow(_REFRESH_S)
@@ -56,13 +57,22 @@ def status(
 
 def _print(seen: Overview, *, json: bool) -> None:
     if json:
-        say_json(seen)
+        say_json(_document(seen))
         return
     from rich.console import Console
 
     # Rich takes 80 columns for what is no terminal, and would cut the table for the file or pipe it goes to.
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
     console.print(_tables(seen))
+
+
+def _document(seen: Overview) -> dict[str, Any]:
+    """The overview as plain values, named as in the messages: `class`, which Python cannot call so."""
+    return {
+        "at_ms": seen.at_ms,
+        "shards": [asdict(row) for row in seen.shards],
+        "tenants": [{name.rstrip("_"): value for name, value in asdict(row).items()} for row in seen.tenants],
+    }
 
 
 def _tables(seen: Overview) -> Group:

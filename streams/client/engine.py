@@ -117,7 +117,7 @@ class Engine:
             elif function.plain is not None:
                 self._threads.start(run, function.plain)
         else:
-            _LOG.info("streams.client.already_here", extra={"run": run.key})
+            _LOG.info("streams.client.already_here tenant=%s run_id=%s attempt=%d", *run.key)
 
     def _ended(self, run: Run, outcome: Outcome) -> None:
         if self.attempts.end(run):

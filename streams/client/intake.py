@@ -55,7 +55,9 @@ def decode_or_skip(message: Message) -> Assignment | Revocation | None:
         return decode_dispatch(message.value())
     except BadRecord as error:
         _LOG.error(
-            "streams.client.dispatch_unreadable",
-            extra={"partition": message.partition(), "offset": message.offset(), "why": str(error)},
+            "streams.client.dispatch_unreadable partition=%s offset=%s: %s",
+            message.partition(),
+            message.offset(),
+            error,
         )
         return None

@@ -83,4 +83,4 @@ class Reports:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self.failed += 1
-            _LOG.error("streams.client.report_lost", extra={"why": str(from_kafka(error, f"to {message.topic()}"))})
+            _LOG.error("streams.client.report_lost: %s", from_kafka(error, f"sending to {message.topic()}"))

@@ -170,7 +170,5 @@ class ShareIntake:
 def _log_lost_acknowledgements(offsets: dict[TopicPartition, set[int]], error: KafkaException | None) -> None:
     """A lost acknowledgement means that an attempt may be handed out twice: worth a line, and no more."""
     if error is not None:
-        _LOG.warning(
-            "streams.client.acknowledgement_lost",
-            extra={"records": sum(len(each) for each in offsets.values()), "why": str(error)},
-        )
+        records = sum(len(each) for each in offsets.values())
+        _LOG.warning("streams.client.acknowledgement_lost records=%d: %s", records, error)

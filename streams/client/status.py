@@ -110,4 +110,4 @@ class StatusReader:
         try:
             self._newest[key] = decode_status(value)
         except BadRecord as bad:  # a view of a newer scheduler: the rest can still be shown
-            _LOG.warning("streams.client.status_unreadable", extra={"offset": message.offset(), "why": str(bad)})
+            _LOG.warning("streams.client.status_unreadable offset=%s: %s", message.offset(), bad)

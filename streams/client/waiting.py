@@ -29,7 +29,7 @@ def wait_for_topic(kafka: KafkaSettings, topic: str, *, give_up: Callable[[], bo
                 found = admin.list_topics(timeout=_TRY_S).topics
         except Unavailable:
             if not told:
-                _LOG.warning("waiting for Kafka at %s", kafka.servers)
+                _LOG.warning("streams.client.waiting kafka=%s: no answer yet, trying on", kafka.servers)
                 told = True
             continue
         if topic not in found:

@@ -140,7 +140,7 @@ class Worker:
             heartbeats.start()
             if revocations is not None:
                 revocations.start(engine.revoke, engine.fail)
-            _LOG.info("streams.client.ready", extra={"worker": name, "group": self._group, "intake": settings.intake})
+            _LOG.info("streams.client.ready worker=%s group=%s intake=%s", name, self._group, settings.intake)
             while not self._stopping.asked and engine.failure is None:
                 engine.turn(_WAIT_S)
         if engine.failure is not None:
