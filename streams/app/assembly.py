@@ -23,7 +23,6 @@ from streams.app.status import StatusPublisher
 from streams.app.step import Stepper
 from streams.app.takeover import Fleet
 from streams.app.transaction import KafkaWriter
-from streams.wire import topic_names
 
 _HEARTBEATS: Final = 5  # in a session timeout: four may be lost
 _STREAM_BUFFER: Final = 16  # events; each is a whole batch, and the inbox behind it is the real buffer
@@ -39,7 +38,7 @@ class Scheduler:
         self._settings: Final = settings
         self._core: Final = core
         self._kafka: Final = settings.kafka_settings
-        self._names: Final = topic_names(settings.prefix)
+        self._names: Final = self._kafka.topics
         self._counts: Final = {"requests": settings.shards, "completions": settings.shards}
         self._faults: Final = parse_faults(settings.faults)
         self.status: Final = StatusPublisher(self._kafka, self._names.status)
@@ -99,7 +98,8 @@ class _AsTheyAre(faust.Schema):  # type: ignore[type-arg]
 
 def make_app(settings: Settings, data_dir: Path, fleet: Fleet) -> SchedulerApp:
     """Return the Faust app: one agent per input topic, and the table whose changelog the shards write themselves."""
-    kafka, names, shards = settings.kafka_settings, topic_names(settings.prefix), settings.shards
+    kafka, shards = settings.kafka_settings, settings.shards
+    names = kafka.topics
     web = {"web_port": settings.web_port, "web_bind": settings.web_host} if settings.web_port else {}
     app = SchedulerApp(
         settings.group_id,

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -93,16 +94,22 @@ class _Process:
         return False
 
     def _check_topics(self) -> None:
+        """Create what is missing, if told to; refuse what cannot be served."""
         settings = self._settings
         admin = admin_client(settings.kafka_settings)
+        brokers = look(admin).brokers
         layout = Layout(
             shards=settings.shards, dispatch_partitions=settings.dispatch_partitions, prefix=settings.prefix
         )
+        found = describe(admin, [topic.name for topic in wanted(layout, brokers)])
+        dispatch = found.get(settings.kafka_settings.topics.dispatch)
+        if dispatch is not None:
+            # Any count will do: it is the workers' affair, and nothing of ours depends on it.
+            layout = replace(layout, dispatch_partitions=dispatch.partitions)
         if settings.create_topics:
             ensure(admin, layout)
         else:
-            topics = wanted(layout, look(admin).brokers)
-            verify(describe(admin, [topic.name for topic in topics]), topics)
+            verify(found, wanted(layout, brokers))
 
     # --- serving
 

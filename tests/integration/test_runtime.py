@@ -1,0 +1,121 @@
+"""The whole way round on a real Kafka: request, dispatch, completion, account settled."""
+
+from pathlib import Path
+
+from streams import clock
+from streams.app.intake import FORWARDED_ON
+from streams.core.policy import Policy, Window
+from streams.core.snapshot import FlowView, ShardView
+from streams.local import LocalKafka
+from streams.wire import FORWARDED, decode_status, encode_completion, encode_request, partition_for
+from tests.integration.deployment import LEASES, deploy
+from tests.integration.topics import read_topic
+from tests.integration.traffic import make_producer, traffic
+
+
+def test_every_run_is_served_once_and_every_token_accounted_for(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=2)
+    with here.scheduler() as scheduler, traffic(here.servers, prefix, per_s=300) as (feeder, _):
+        scheduler.wait_until_ready({0, 1})
+        clock.wait_until(lambda: feeder.filed > 600, 30, what="600 runs filed")
+        feeder.finish()
+        evidence = here.prove()
+        assert scheduler.ask("/healthz")[0] == 200
+
+    assert {each.shard for each in evidence.dispatches} == {0, 1}
+    assert any(each.attempt > 1 for each in evidence.dispatches)  # some failed or came back at first
+    assert all(partition_for(each.tenant, 2) == each.shard for each in evidence.dispatches)
+    assert {each.reason for each in evidence.refusals} == {"duplicate"}
+    versions = {entry.policy_version for entries in evidence.journal.values() for entry in entries}
+    assert versions == {0}  # no step ran under the built-in policy
+
+
+def test_status_shows_shards_and_tenants(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1)
+    producer = make_producer(here.servers)
+    producer.produce(here.names.requests, encode_request(tenant="acme", run_id="r", workflow="w"), b"acme")
+    assert producer.flush(30) == 0
+
+    def views() -> list[FlowView | ShardView]:
+        return [decode_status(seen.value).view for seen in read_topic(here.servers, here.names.status)]
+
+    with here.scheduler() as scheduler:
+        scheduler.wait_until_ready({0})
+        clock.wait_until(
+            lambda: any(isinstance(view, FlowView) and view.flight_runs == 1 for view in views()),
+            20,
+            what="acme's view",
+        )
+        clock.wait_until(
+            lambda: any(isinstance(view, ShardView) and view.flight_runs == 1 for view in views()),
+            20,
+            what="shard's view",
+        )
+
+
+def test_a_policy_change_is_an_input_of_a_step_and_binds_at_once(
+    kafka: LocalKafka, prefix: str, tmp_path: Path
+) -> None:
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1, window=1)
+    producer = make_producer(here.servers)
+    for number in range(3):
+        value = encode_request(tenant="acme", run_id=f"run-{number}", workflow="w")
+        producer.produce(here.names.requests, value, b"acme")
+    assert producer.flush(30) == 0
+
+    with here.scheduler() as scheduler:
+        scheduler.wait_until_ready({0})
+        clock.wait_until(lambda: len(here.gather().dispatches) == 1, 20, what="a full window of one")
+        version = here.apply(Policy(name="default", window=Window(runs=3), leases=LEASES))
+        clock.wait_until(lambda: len(here.gather().dispatches) == 3, 20, what="two more places")
+
+    changed = [entry for entry in here.gather().journal[0] if any(each.topic == "policy" for each in entry.inputs)]
+    assert [each.first for entry in changed for each in entry.inputs if each.topic == "policy"] == [0, version]
+    assert len(changed[-1].decisions) == 2
+
+
+def test_a_record_on_the_wrong_shard_is_forwarded_once(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=2)
+    tenants = ["a", "b", "c", "d"]
+    assert {partition_for(tenant, 2) for tenant in tenants} == {0, 1}
+    producer = make_producer(here.servers)
+    for tenant in tenants:
+        wrong = 1 - partition_for(tenant, 2)
+        request = encode_request(tenant=tenant, run_id="run", workflow="w")
+        producer.produce(here.names.requests, request, tenant.encode(), partition=wrong)
+    assert producer.flush(30) == 0
+
+    with here.scheduler() as scheduler:
+        scheduler.wait_until_ready({0, 1})
+        clock.wait_until(lambda: len(here.gather().dispatches) == 4, 20, what="four dispatches")
+        for tenant in tenants:
+            report = encode_completion(tenant=tenant, run_id="run", attempt=1, status="succeeded", tokens=7)
+            wrong = 1 - partition_for(tenant, 2)
+            producer.produce(here.names.completions, report, tenant.encode(), partition=wrong)
+        assert producer.flush(30) == 0
+        evidence = here.prove()
+
+    assert all(each.shard == partition_for(each.tenant, 2) for each in evidence.dispatches)
+    for seen in (evidence.requests, evidence.completions):
+        forwarded = [each for each in seen if any(name == FORWARDED for name, _ in each.headers)]
+        assert len(forwarded) == 4
+        assert len(seen) == 8
+    counted = sum(entry.counts.get(FORWARDED_ON, 0) for entries in evidence.journal.values() for entry in entries)
+    assert counted == 8
+
+
+def test_a_record_that_was_forwarded_is_never_forwarded_again(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=2)
+    producer = make_producer(here.servers)
+    producer.produce(
+        here.names.requests,
+        encode_request(tenant="a", run_id="run", workflow="w"),
+        b"a",
+        partition=1 - partition_for("a", 2),
+        headers=[(FORWARDED, b"elsewhere:0:0")],
+    )
+    assert producer.flush(30) == 0
+    with here.scheduler() as scheduler:
+        scheduler.wait_until_ready({0, 1})
+        clock.wait_until(lambda: len(here.gather().dispatches) == 1, 20, what="its dispatch")
+    assert len(read_topic(here.servers, here.names.requests)) == 1
