@@ -72,6 +72,8 @@ def publish_policy(settings: KafkaSettings, change: PolicyChange) -> int:
         partitioner=PARTITIONER,
         message_max_bytes=MAX_MESSAGE_BYTES,
         message_timeout_ms=int(TIMEOUT_S * 1000),
+        # A topic that is not known after this time is not there, rather than new.
+        topic_metadata_propagation_max_ms=3_000,
     )
     with mapped_errors("publishing the policy"):
         producer = Producer(conf)
@@ -106,15 +108,18 @@ def read_policy(settings: KafkaSettings) -> InForce | None:
         enable_partition_eof=True,
         isolation_level="read_committed",
         fetch_message_max_bytes=MAX_MESSAGE_BYTES,
-        socket_timeout_ms=10_000,
     )
-    doing = "reading the policy"
+    doing, topic = "reading the policy", settings.topics.policy
     deadline = monotonic() + TIMEOUT_S
     last: InForce | None = None
     with mapped_errors(doing):
         consumer = Consumer(conf)
         try:
-            consumer.assign([TopicPartition(settings.topics.policy, _PARTITION, OFFSET_BEGINNING)])
+            # A consumer of a topic that is not there would wait for it, without a word.
+            missing = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].error
+            if missing is not None:
+                raise KafkaException(missing)
+            consumer.assign([TopicPartition(topic, _PARTITION, OFFSET_BEGINNING)])
             while (left := deadline - monotonic()) > 0:
                 message = consumer.poll(left)
                 if message is None:

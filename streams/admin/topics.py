@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
-from streams.admin.kafka import create_topic, look, set_configs, topic_configs
-from streams.errors import ConfigError
+from streams.admin.kafka import TIMEOUT_S, create_topic, look, set_configs, topic_configs
+from streams.clock import wait_until
+from streams.errors import ConfigError, Unavailable
 from streams.wire.topics import DEFAULT_PREFIX, TOPICS, Count
 
 __all__ = ["TOPICS", "Existing", "Layout", "Plan", "Wanted", "apply", "describe", "ensure", "plan", "verify", "wanted"]
@@ -106,7 +107,7 @@ def verify(existing: Mapping[str, Existing], wanted_topics: Iterable[Wanted]) ->
     todo = plan(existing, wanted_topics)
     missing = [f"{topic.name}: missing" for topic in todo.create]
     if missing or todo.problems:
-        way_out = ["create the missing ones with `fairstream topics apply`"] if missing else []
+        way_out = ["create what is missing with `fairstream topics`"] if missing else []
         raise ConfigError("; ".join([*missing, *todo.problems, *way_out]), field="topics")
 
 
@@ -130,6 +131,7 @@ def apply(admin: AdminClient, todo: Plan) -> None:
         create_topic(admin, topic.name, topic.partitions, topic.replication, topic.configs)
     for name, configs in todo.configure:
         set_configs(admin, "topic", name, configs)
+    _await(admin, {topic.name for topic in todo.create})
 
 
 def ensure(admin: AdminClient, layout: Layout) -> Plan:
@@ -138,6 +140,14 @@ def ensure(admin: AdminClient, layout: Layout) -> Plan:
     todo = plan(describe(admin, [topic.name for topic in topics]), topics)
     apply(admin, todo)
     return todo
+
+
+def _await(admin: AdminClient, names: set[str]) -> None:
+    """Wait until created topics are known where they are asked for: brokers learn of them a moment later."""
+    try:
+        wait_until(lambda: names <= look(admin).partitions.keys(), TIMEOUT_S)
+    except TimeoutError as error:
+        raise Unavailable("the topics were created, but the brokers do not know them yet; try again") from error
 
 
 def _wrong_count(topic: Wanted, found: int) -> str:

@@ -1,0 +1,180 @@
+"""Bytes that were written once must be readable for ever: those of today, kept in files.
+
+A failure here is a message to whoever changed a form or a schema: bytes like these lie in Kafka topics. Add a new
+version beside the old one (`streams.rows.forms`), or a field with a default (`schemas`), and add to the files
+instead of changing them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.core import records
+from streams.core.effects import Dispatch, Effects, Rejection, Revoke, Settlement
+from streams.core.policy import Policy, PriorityClass, TenantRules, Window
+from streams.core.records import FlowState
+from streams.rows import PositionsRecord, Row, decode, decode_key, encode, encode_key, row_key
+from streams.rows.forms import FORMS
+from streams.wire import (
+    InputRange,
+    PolicyChange,
+    Position,
+    decode_completion,
+    decode_dispatch,
+    decode_journal,
+    decode_policy,
+    decode_rejection,
+    decode_request,
+    encode_cancel,
+    encode_completion,
+    encode_dispatch,
+    encode_journal,
+    encode_policy,
+    encode_rejection,
+    encode_request,
+    encode_revoke,
+)
+
+HERE = Path(__file__).parent
+
+POLICY = Policy(
+    name="live",
+    quantum=500,
+    window=Window(runs=32, tokens=1_000_000),
+    classes=(PriorityClass(name="urgent", default_estimate=100), PriorityClass(name="batch")),
+    tenants={"acme.com": TenantRules(plan="pro", weight=4, max_runs_in_flight=8)},
+)
+BODY = '{"max_tokens":4096,"payload":{"text":"é\\n"},"headers":{"trace":"00-ab"}}'.encode()
+
+ROWS: dict[str, Row] = {
+    "shard": records.ShardRecord(3, 4, 2, 1_041, 1_764_000_000_000, 500, 77, 65_536),
+    "policy": records.PolicyRecord(6, POLICY),
+    "ring": records.RingRecord("batch", 12, 4, visiting=True, next_place=9),
+    "flow": records.FlowRecord("batch", "acme.com", 4, -250, 12, True, FlowState.BLOCKED, 900, 800, 7, 5),  # noqa: FBT003
+    "run": records.RunRecord(
+        "acme.com", "r/1", "summarise", "batch", 41, 1_200, 4_096, None, 3, 60_000, 1_764_000_000_000, 0, BODY
+    ),
+    "retry": records.RetryRecord("acme.com", "r/1", 2, 1, 1_764_000_001_000, {1: 1_200}),
+    "flight": records.FlightRecord(
+        tenant="acme.com",
+        run_id="r/1",
+        class_="batch",
+        workflow="summarise",
+        attempt=3,
+        tries=2,
+        seq=77,
+        dispatched_ms=1_764_000_002_000,
+        estimate=1_200,
+        charged=1_300,
+        reported=1_300,
+        expires_ms=1_764_000_062_000,
+        lease_ms=60_000,
+        heard=True,
+    ),
+    "history": records.HistoryRecord("acme.com", "summarise", 9, 78_643_200, 6_553_600, 1_040),
+    "ended": records.EndedRecord(1_041, 1_764_000_000_000, [("acme.com", "r/0"), ("globex", 'r"\n')]),
+    "positions": PositionsRecord(2, {"requests": 41, "completions": 30}, {"requests": 4, "dispatch": 8}),
+}
+
+
+def rows_file() -> dict[str, dict[str, str]]:
+    loaded: dict[str, dict[str, str]] = json.loads((HERE / "rows-v1.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def messages_file() -> dict[str, str]:
+    loaded: dict[str, str] = json.loads((HERE / "messages-v1.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+@pytest.mark.parametrize("kind", list(ROWS))
+def test_a_row_of_version_1_is_read_as_ever(kind: str) -> None:
+    kept = rows_file()[kind]
+    shard, key = decode_key(kept["key"].encode())
+    assert (shard, decode(key, kept["value"].encode())) == (3, ROWS[kind])
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.version == 1], ids=lambda form: form.kind)
+def test_a_row_of_version_1_is_written_as_ever(form: Any) -> None:
+    row = ROWS[form.kind]
+    assert rows_file()[form.kind] == {"key": encode_key(3, row_key(row)).decode(), "value": encode(row).decode()}
+
+
+def step() -> Effects:
+    effects = Effects(12, 1_764_000_000_000)
+    effects.dispatches.append(DISPATCH)
+    effects.revokes.append(REVOKE)
+    effects.rejections.append(REJECTION)
+    effects.settlements.append(Settlement("acme.com", "r/0", 1, "succeeded", 900, 1_100, reported=True))
+    effects.counts["dispatched"] += 1
+    return effects
+
+
+DISPATCH = Dispatch(
+    seq=77,
+    tenant="acme.com",
+    run_id="r/1",
+    workflow="summarise",
+    class_="batch",
+    attempt=2,
+    estimate=1_200,
+    lease_ms=60_000,
+    deadline_ms=1_764_000_900_000,
+    body=BODY,
+    submitted_ms=1_764_000_000_000,
+    round=12,
+    deficit_before=0,
+    deficit_after=-1_200,
+)
+REVOKE = Revoke(78, "acme.com", "r/0", 1, "cancelled")
+REJECTION = Rejection("acme.com", "r/9", "queue_full", "8 runs are queued", 8, 8, 5_000, 88, BODY)
+
+MESSAGES: dict[str, bytes] = {
+    "submit": encode_request(
+        tenant="acme.com",
+        run_id="r/1",
+        workflow="summarise",
+        class_="batch",
+        estimate=1_000,
+        max_tokens=4_096,
+        deadline_ms=1_764_000_900_000,
+        payload={"text": "é\n"},
+        headers={"trace": "00-ab"},
+    ),
+    "cancel": encode_cancel(tenant="acme.com", run_id="r/1"),
+    "completion": encode_completion(
+        tenant="acme.com", run_id="r/1", attempt=2, status="failed", tokens=900, retryable=True, error="é", shard=3
+    ),
+    "dispatch": encode_dispatch(DISPATCH, shard=3, step=12, epoch=2),
+    "revoke": encode_revoke(REVOKE, shard=3, step=12, epoch=2),
+    "rejection": encode_rejection(
+        REJECTION, Position("runs.requests", 3, 88), shard=3, step=12, at_ms=1_764_000_000_000
+    ),
+    "policy": encode_policy(PolicyChange(POLICY, "ann", 1_764_000_000_000)),
+    "journal": encode_journal(step(), shard=3, epoch=2, policy_version=6, inputs=[InputRange("requests", 40, 88)]),
+}
+READERS: dict[str, Any] = {
+    "submit": lambda value: decode_request(None, value, 0, 0),
+    "cancel": lambda value: decode_request(None, value, 0, 0),
+    "completion": lambda value: decode_completion(None, value, 0),
+    "dispatch": decode_dispatch,
+    "revoke": decode_dispatch,
+    "rejection": decode_rejection,
+    "policy": decode_policy,
+    "journal": decode_journal,
+}
+
+
+@pytest.mark.parametrize("name", list(MESSAGES))
+def test_a_message_of_version_1_is_read_as_ever(name: str) -> None:
+    read = READERS[name]
+    assert read(messages_file()[name].encode()) == read(MESSAGES[name])
+
+
+@pytest.mark.parametrize("name", list(MESSAGES))
+def test_a_message_of_version_1_is_written_as_ever(name: str) -> None:
+    assert messages_file()[name] == MESSAGES[name].decode()

@@ -1,0 +1,87 @@
+"""Topics on a real Kafka: made once, whoever comes first, and refused when they are not what they should be."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from streams.admin.groups import configure_worker_group
+from streams.admin.kafka import admin_client, create_topic, group_configs, look, set_configs
+from streams.admin.topics import Layout, Plan, describe, ensure, plan, verify, wanted
+from streams.errors import ConfigError, Unavailable
+from streams.kafka import KafkaSettings
+from streams.local import LocalKafka
+
+
+@pytest.fixture
+def admin(kafka: LocalKafka) -> AdminClient:
+    return admin_client(KafkaSettings(servers=kafka.bootstrap))
+
+
+@pytest.fixture
+def layout(prefix: str) -> Layout:
+    return Layout(shards=3, dispatch_partitions=5, prefix=prefix)
+
+
+def test_what_is_made_is_what_was_wanted(admin: AdminClient, layout: Layout) -> None:
+    done = ensure(admin, layout)
+    topics = wanted(layout, brokers=1)
+    assert done == Plan(create=topics)
+    existing = describe(admin, [topic.name for topic in topics])
+    verify(existing, topics)
+    # The broker has taken each setting as it was meant.
+    assert plan(existing, topics) == Plan()
+
+
+def test_making_them_again_does_nothing(admin: AdminClient, layout: Layout) -> None:
+    ensure(admin, layout)
+    assert ensure(admin, layout) == Plan()
+
+
+def test_several_processes_may_make_them_at_once(kafka: LocalKafka, layout: Layout) -> None:
+    def one_process(_: int) -> None:
+        ensure(admin_client(KafkaSettings(servers=kafka.bootstrap)), layout)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(one_process, range(4)))
+    admin = admin_client(KafkaSettings(servers=kafka.bootstrap))
+    topics = wanted(layout, brokers=1)
+    verify(describe(admin, [topic.name for topic in topics]), topics)
+
+
+def test_a_setting_that_was_changed_is_put_right(admin: AdminClient, layout: Layout) -> None:
+    ensure(admin, layout)
+    name = f"{layout.prefix}state"
+    set_configs(admin, "topic", name, {"cleanup.policy": "delete", "flush.messages": "7"})
+    assert ensure(admin, layout) == Plan(configure=((name, {"cleanup.policy": "compact"}),))
+    configs = describe(admin, [name])[name].configs
+    assert (configs["cleanup.policy"], configs["flush.messages"]) == ("compact", "7")
+
+
+def test_a_wrong_count_is_refused_and_nothing_is_changed(admin: AdminClient, layout: Layout) -> None:
+    assert create_topic(admin, f"{layout.prefix}requests", 2, 1, {})
+    with pytest.raises(ConfigError, match="2 partitions, 3 wanted"):
+        ensure(admin, layout)
+    assert [name for name in look(admin).partitions if name.startswith(layout.prefix)] == [f"{layout.prefix}requests"]
+
+
+def test_a_setting_that_kafka_does_not_know_is_refused(admin: AdminClient, layout: Layout) -> None:
+    with pytest.raises(ConfigError, match="creating the topic"):
+        create_topic(admin, f"{layout.prefix}odd", 1, 1, {"cleanup.policy": "sometimes"})
+
+
+def test_the_workers_group_reads_what_was_committed_from_the_beginning(admin: AdminClient, prefix: str) -> None:
+    group = f"{prefix}workers"
+    configure_worker_group(admin, group)
+    configure_worker_group(admin, group)
+    configs = group_configs(admin, group)
+    assert configs["share.isolation.level"] == "read_committed"
+    assert configs["share.auto.offset.reset"] == "earliest"
+
+
+def test_a_kafka_that_is_not_there_is_said_so(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.admin.kafka.TIMEOUT_S", 1.0)
+    with pytest.raises(Unavailable):
+        ensure(admin_client(KafkaSettings(servers="127.0.0.1:1")), layout)
