@@ -84,7 +84,7 @@ def run_e2e(options: E2eOptions) -> int:
 def _measure(options: E2eOptions, servers: str) -> Iterator[LoopRate]:
     for name in (_FULL, _BARE):
         kafka = KafkaSettings(servers=servers, prefix=f"bench-{name}-{clock.now_ms()}.")
-        layout = Layout(shards=options.shards, dispatch_partitions=options.shards, prefix=kafka.prefix)
+        layout = Layout(shards=options.shards, prefix=kafka.prefix)
         ensure(admin_client(kafka), layout)
         policy = Policy(name="bench", window=Window(runs=options.window, tokens=None))
         publish_policy(kafka, PolicyChange(policy=policy, author="bench", applied_ms=clock.now_ms()))

@@ -23,17 +23,15 @@ _POLL_S: Final = 0.05
 
 
 def _producer(kafka: KafkaSettings) -> Producer:
-    return Producer(
-        kafka.client(
-            acks="all",
-            enable_idempotence=True,
-            partitioner=PARTITIONER,
-            linger_ms=5,
-            queue_buffering_max_messages=1_000_000,
-            delivery_report_only_error=True,
-            on_delivery=_fail,
-        )
+    conf = kafka.client(
+        acks="all",
+        enable_idempotence=True,
+        partitioner=PARTITIONER,
+        linger_ms=5,
+        queue_buffering_max_messages=1_000_000,
+        delivery_report_only_error=True,
     )
+    return Producer({**conf, "on_delivery": _fail})
 
 
 def _fail(error: object, _message: object) -> None:
