@@ -53,3 +53,7 @@ def test_the_line_of_a_path(path: Path, line: int | None) -> None:
 
 def test_an_inline_array_is_found_as_a_whole() -> None:
     assert line_of('quantum = 1\nclasses = [{name = "a"}, {name = "a"}]\n', ("classes", 1, "name")) == 2
+
+
+def test_what_only_looks_like_a_key_is_passed_over() -> None:
+    assert line_of('text = """\n= 5\n"""\nquantum = 0\n', ("quantum",)) == 4

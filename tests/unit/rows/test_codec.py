@@ -83,3 +83,10 @@ def test_positions_are_named_without_a_prefix_and_come_back() -> None:
     row = PositionsRecord(epoch=4, applied={"requests": 17, "policy": 0}, partitions={"requests": 8})
     assert row_key(row) == ("positions",)
     assert decode(row_key(row), encode(row)) == row
+
+
+def test_a_living_form_of_a_record_is_the_same_row() -> None:
+    class Living(records.RingRecord):
+        """As the core keeps them: a record with more beside it."""
+
+    assert encode(Living("batch", 3, 4)) == encode(records.RingRecord("batch", 3, 4))

@@ -249,6 +249,15 @@ def test_a_producer_is_told_what_the_shard_would_refuse(change: dict[str, Any], 
     assert refused.value.field == field
 
 
+@pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1])
+def test_a_producer_whose_payload_nests_too_deep_is_told(depth: int) -> None:
+    payload: list[Any] = []
+    for _ in range(depth - 1):
+        payload = [payload]
+    with pytest.raises(BadRecord, match="payload"):
+        encode_request(**PLAIN, payload=payload)
+
+
 def test_json_text_can_be_given_as_it_is() -> None:
     value = encode_request(**PLAIN, payload=orjson.Fragment(b'{"n": 1.10}'))
     assert submit(value).body == b'{"payload":{"n": 1.10}}'
