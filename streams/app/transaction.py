@@ -141,6 +141,8 @@ class KafkaWriter:
             self._flush()
         except KafkaException as error:
             self._abort(error.args[0])
+        except SystemError:
+            self._abort(None)  # see `_until_done`: if it was fatal, the abort will say so
         if self._undelivered:
             self._abort(self._undelivered[0])
         self._commit()
@@ -198,12 +200,12 @@ class KafkaWriter:
         except _MustAbort as error:
             self._abort(error.cause)
 
-    def _abort(self, cause: KafkaError) -> NoReturn:
+    def _abort(self, cause: KafkaError | None) -> NoReturn:
         """End the transaction; the shard's memory is ahead of its rows now, whatever this raises."""
-        if cause.fatal():
+        if cause is not None and cause.fatal():
             raise _final(cause)
         self._until_done(self._producer.abort_transaction, "aborting a step")
-        raise StepAborted(f"the step was not written: {cause.str()}")
+        raise StepAborted(f"the step was not written: {cause.str() if cause is not None else 'its writer failed'}")
 
     def _until_done(self, call: Callable[[float], object], doing: str) -> None:
         """Repeat a call as long as librdkafka says that repeating it helps."""
@@ -211,6 +213,10 @@ class KafkaWriter:
         while True:
             try:
                 call(_SLICE_S)
+            except SystemError:
+                # A fatal error that comes up inside a call is lost by confluent-kafka ("returned NULL without setting
+                # an exception"). The producer keeps it, so the next call raises it as it should.
+                self._check_patience(deadline, doing)
             except KafkaException as raised:
                 error: KafkaError = raised.args[0]
                 if error.txn_requires_abort():
