@@ -18,12 +18,14 @@ SIGKILL if it is still there after two seconds.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
 import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -64,31 +66,29 @@ def command(line: str) -> Async:
 
 
 async def _run(arguments: list[str], run: Run, usage: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **_environment(run, usage)},
-        start_new_session=True,  # a process group of its own, so that all of it can be ended
-    )
-    assert process.stdin is not None
-    assert process.stderr is not None
-    errors = _Errors(process.stderr)
-    helpers = [
-        asyncio.create_task(_feed(process.stdin, run.assignment.payload_json)),
-        asyncio.create_task(errors.pass_on()),
-    ]
-    try:
-        while (status := await _wait(process, _USAGE_EVERY_S)) is None:
+    async with _errors_of_a_command() as (errors, stderr):
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *arguments,
+                stdin=asyncio.subprocess.PIPE,
+                stderr=stderr,
+                env={**os.environ, **_environment(run, usage)},
+                start_new_session=True,  # a process group of its own, so that all of it can be ended
+            )
+        finally:
+            os.close(stderr)  # the command has its own; when the last of those is closed, all has been said
+        assert process.stdin is not None
+        feeding = asyncio.create_task(_feed(process.stdin, run.assignment.payload_json))
+        try:
+            while (status := await _wait(process, _USAGE_EVERY_S)) is None:
+                _count(run, usage)
+            await errors.wait_for_end(_LAST_WORDS_S)
+        finally:
+            if process.returncode is None:
+                await _end_group(process)
+            feeding.cancel()
+            process.stdin.close()
             _count(run, usage)
-        # Not for ever: something that the command has left behind may hold the pipe open.
-        await asyncio.wait(helpers, timeout=_LAST_WORDS_S)
-    finally:
-        if process.returncode is None:
-            await _end_group(process)
-        for helper in helpers:
-            helper.cancel()
-        _count(run, usage)
     if status == FAILED_FOR_GOOD:
         raise GiveUp(errors.last_line or f"exit status {status}")
     if status != 0:
@@ -131,19 +131,37 @@ async def _wait(process: asyncio.subprocess.Process, timeout_s: float) -> int | 
         return None
 
 
-class _Errors:
+class _Errors(asyncio.Protocol):
     """Copies a command's standard error to ours, and keeps its last line that says something."""
 
-    def __init__(self, stderr: asyncio.StreamReader) -> None:
-        self._stderr = stderr
+    def __init__(self) -> None:
         self.last_line = ""
+        self._ended = asyncio.Event()
 
-    async def pass_on(self) -> None:
-        while data := await self._stderr.read(65_536):
-            text = data.decode(errors="replace")
-            sys.stderr.write(text)
-            lines = [line.strip() for line in text.splitlines() if line.strip()]
-            self.last_line = lines[-1][:_MAX_REASON] if lines else self.last_line
+    def data_received(self, data: bytes) -> None:
+        text = data.decode(errors="replace")
+        sys.stderr.write(text)
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        self.last_line = lines[-1][:_MAX_REASON] if lines else self.last_line
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's
+        self._ended.set()
+
+    async def wait_for_end(self, timeout_s: float) -> None:
+        """Wait until all of it was read. Not for ever: something that was left behind may hold the pipe open."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), timeout_s)
+
+
+@contextlib.asynccontextmanager
+async def _errors_of_a_command() -> AsyncIterator[tuple[_Errors, int]]:
+    """A pipe of our own, since asyncio's cannot be closed while somebody else holds its other end."""
+    reading, writing = os.pipe()
+    transport, errors = await asyncio.get_running_loop().connect_read_pipe(_Errors, os.fdopen(reading, "rb", 0))
+    try:
+        yield errors, writing
+    finally:
+        transport.close()
 
 
 def _count(run: Run, usage: Path) -> None:

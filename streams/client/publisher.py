@@ -34,7 +34,8 @@ class Publisher:
     def __init__(self, kafka: KafkaSettings, *, producer: ProducerLike | None = None) -> None:
         """`producer` replaces the one that is made from the settings. Raises `ConfigError`."""
         self._topic = kafka.topics.requests
-        self._sender = Sender(producer or make_producer(kafka, report_success=True))
+        # Not `or`: a producer with nothing queued has the length 0.
+        self._sender = Sender(make_producer(kafka, report_success=True) if producer is None else producer)
         self._failed = 0  # since the last flush
         self._first: FairstreamError | None = None
 

@@ -84,7 +84,7 @@ def _read_csv(file: Iterator[str], path: Path) -> Iterator[Line]:
         try:
             row = next(rows, None)
         except csv.Error as error:
-            yield Line(rows.line_num, {}, BadRecord(f"not CSV: {error}"))
+            yield Line(rows.reader.line_num, {}, BadRecord(f"not CSV: {error}"))
             continue
         if row is None:
             return

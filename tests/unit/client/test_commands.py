@@ -1,0 +1,158 @@
+"""Commands are real processes here: there is nothing to gain from pretending."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from streams import clock
+from streams.client.commands import command
+from streams.client.run import Run
+from streams.client.verdicts import GiveUp, TryAgain
+from streams.errors import ConfigError
+from tests.unit.client.fakes import make_assignment
+
+
+def python(code: str) -> str:
+    """A command line that runs a Python program."""
+    return shlex.join([sys.executable, "-c", code])
+
+
+def shell(script: str) -> str:
+    return shlex.join(["sh", "-c", script])
+
+
+def do(line: str, run: Run | None = None) -> Run:
+    run = run or Run(make_assignment())
+    asyncio.run(asyncio.wait_for(command(line)(run), 30))
+    return run
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_it_gets_the_payload_byte_for_byte_and_the_run_in_its_environment(tmp_path: Path) -> None:
+    body = b'{"max_tokens":9,"payload":{"n": 1.50, "big": 123456789012345678901},"headers":{"h":"v"}}'
+    run = Run(make_assignment("r7", attempt=2, estimate=5, deadline_ms=99, body=body))
+    do(shell(f"cat > {tmp_path}/payload; env > {tmp_path}/env"), run)
+    assert (tmp_path / "payload").read_bytes() == b'{"n": 1.50, "big": 123456789012345678901}'
+    lines = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
+    expected = {
+        "TENANT": "acme",
+        "RUN_ID": "r7",
+        "WORKFLOW": "summarise",
+        "CLASS": "default",
+        "ATTEMPT": "2",
+        "ESTIMATE": "5",
+        "MAX_TOKENS": "9",
+        "DEADLINE_MS": "99",
+    }
+    assert {name: lines[f"FAIRSTREAM_{name}"] for name in expected} == expected
+    assert orjson.loads(lines["FAIRSTREAM_HEADERS"]) == {"h": "v"}
+
+
+def test_what_it_writes_into_the_usage_file_is_what_it_spent() -> None:
+    assert do(shell("echo 1234 > $FAIRSTREAM_USAGE_FILE")).tokens == 1_234
+
+
+@pytest.mark.parametrize("written", ["", "many", "-5"])
+def test_a_usage_file_without_a_number_of_tokens_says_nothing(written: str) -> None:
+    assert do(shell(f"printf '%s' '{written}' > $FAIRSTREAM_USAGE_FILE")).tokens is None
+
+
+def test_usage_is_seen_while_the_command_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("streams.client.commands._USAGE_EVERY_S", 0.01)
+    run = Run(make_assignment())
+
+    async def watch() -> None:
+        work = asyncio.ensure_future(
+            command(shell(f"echo 5 > $FAIRSTREAM_USAGE_FILE; until [ -e {tmp_path}/go ]; do :; done"))(run)
+        )
+        await asyncio.to_thread(clock.wait_until, lambda: run.tokens == 5, 20)
+        (tmp_path / "go").touch()
+        await work
+
+    asyncio.run(asyncio.wait_for(watch(), 30))
+
+
+def test_a_command_need_not_read_its_payload() -> None:
+    do("true", Run(make_assignment(body=b'{"payload":"%s"}' % (b"x" * 900_000))))
+
+
+def test_status_65_is_for_good() -> None:
+    with pytest.raises(GiveUp, match="no such document"):
+        do(shell("echo first >&2; echo no such document >&2; exit 65"))
+
+
+def test_any_other_status_may_be_tried_again() -> None:
+    with pytest.raises(TryAgain, match="exit status 3: busy"):
+        do(shell("echo busy >&2; exit 3"))
+
+
+def test_a_command_that_is_killed_may_be_tried_again() -> None:
+    with pytest.raises(TryAgain, match="ended by SIGKILL"):
+        do(shell("kill -9 $$"))
+
+
+def test_tokens_of_a_failed_command_count() -> None:
+    run = Run(make_assignment())
+    with pytest.raises(TryAgain):
+        do(shell("echo 9 > $FAIRSTREAM_USAGE_FILE; exit 1"), run)
+    assert run.tokens == 9
+
+
+def test_something_left_behind_does_not_hold_up_the_end() -> None:
+    begin = clock.monotonic()
+    do(shell("sleep 20 & echo done"))
+    assert clock.monotonic() - begin < 10
+
+
+@pytest.mark.parametrize("line", ["", "no-such-program-anywhere x", "'unclosed"])
+def test_a_line_that_cannot_be_run_is_told_at_once(line: str) -> None:
+    with pytest.raises(ConfigError, match="exec"):
+        command(line)
+
+
+def cancel_when_begun(line: str, tmp_path: Path) -> list[int]:
+    """Run a command until it has written process ids, cancel the run, and return them."""
+    pids = tmp_path / "pids"
+
+    async def cancel() -> None:
+        work = asyncio.ensure_future(command(line)(Run(make_assignment())))
+        await asyncio.to_thread(clock.wait_until, lambda: pids.exists() and pids.read_text().endswith("\n"), 20)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(asyncio.wait_for(cancel(), 30))
+    return [int(pid) for pid in pids.read_text().split()]
+
+
+def test_a_cancelled_command_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    pids = cancel_when_begun(shell(f"sleep 60 & echo $$ $! > {tmp_path}/pids; wait"), tmp_path)
+    assert len(pids) == 2
+    clock.wait_until(lambda: not any(alive(pid) for pid in pids), 10, what="the end of the group")
+
+
+def test_a_command_that_heeds_no_signal_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.client.commands._GRACE_S", 0.1)
+    code = f"""
+import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open("{tmp_path}/pids", "w").write(f"{{os.getpid()}}\\n")
+signal.pause()
+signal.pause()
+"""
+    [pid] = cancel_when_begun(python(code), tmp_path)
+    clock.wait_until(lambda: not alive(pid), 10, what="the end of the command")
