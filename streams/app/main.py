@@ -24,9 +24,11 @@ from streams.app.door import CoreType
 from streams.app.settings import Settings
 from streams.core.shard import Shard
 from streams.errors import FairstreamError, Unavailable
+from streams.kafka import mapped_errors
 
 _LOG: Final = logging.getLogger("streams.app")
 
+_ASK_S: Final = 2.0  # a signal is seen after it at the latest
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 5.0
 _STATUS_FLUSH_S: Final = 1.0
@@ -78,7 +80,8 @@ class _Process:
         said = False
         while not self._stopping.is_set():
             try:
-                look(admin)
+                with mapped_errors("looking for Kafka"):
+                    admin.list_topics(timeout=_ASK_S)
             except Unavailable as error:
                 if not said:
                     _LOG.warning(

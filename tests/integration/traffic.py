@@ -33,6 +33,7 @@ def make_producer(servers: str) -> Producer:
             "partitioner": PARTITIONER,
             "enable.idempotence": True,
             "linger.ms": 2,
+            "message.max.bytes": 1_040_000,  # a request may be as large as the broker lets it
             "message.timeout.ms": 120_000,
         }
     )
