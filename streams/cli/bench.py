@@ -31,8 +31,13 @@ def e2e(
 
 
 @app.command()
-def core(*, json: options.Json = False) -> None:
-    """Decisions a second of the core by itself."""
+def core(
+    *,
+    runs: Annotated[int, typer.Option(min=1, help="Runs a case.")] = 100_000,
+    idle: Annotated[int, typer.Option(min=0, help="Known tenants without work, in the case that has them.")] = 100_000,
+    json: options.Json = False,
+) -> None:
+    """Decisions a second of the core by itself, and what they do not depend on."""
     from streams.bench.core import CoreOptions, run_core
 
-    raise typer.Exit(run_core(CoreOptions(json=json)))
+    raise typer.Exit(run_core(CoreOptions(runs=runs, idle=idle, json=json)))

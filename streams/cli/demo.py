@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -9,14 +10,31 @@ import typer
 from streams.cli import options
 
 
+class Story(StrEnum):
+    """Which story is told."""
+
+    BOTH = "both"
+    MERIDIAN = "meridian"
+    TRACE = "trace"
+
+
 def demo(
     *,
+    story: Annotated[
+        Story, typer.Option(help="The greedy tenant (meridian), the real trace of 27 tenants, or both.")
+    ] = Story.BOTH,
+    seed: Annotated[int | None, typer.Option(help="Of the first story's arrivals and costs.")] = None,
     kafka: Annotated[
         str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Without it a local one, while it lasts.")
     ] = None,
+    kafka_config: options.KafkaConfig = None,
     json: options.Json = False,
 ) -> None:
-    """The story on a real Kafka: one tenant files 900 runs, the others their few. Beside FIFO."""
+    """The story on a real Kafka: one tenant files 900 runs, the others their few. Beside FIFO.
+
+    Exit status 1 if a claim that the demo makes does not hold.
+    """
     from streams.demo import DemoOptions, run_demo
 
-    raise typer.Exit(run_demo(DemoOptions(kafka=kafka, json=json)))
+    settings = DemoOptions(kafka=kafka, kafka_config=kafka_config, story=story.value, seed=seed, json=json)
+    raise typer.Exit(run_demo(settings))

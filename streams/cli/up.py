@@ -44,7 +44,7 @@ def up(
 ) -> None:
     """Run everything on this machine: a local Kafka, topics, a policy and one scheduler. Ctrl-C ends all of it."""
     from streams import clock
-    from streams.cli.child import SchedulerProcess
+    from streams.local.owned import OwnedProcess
 
     stopping = threading.Event()
 
@@ -58,10 +58,10 @@ def up(
         settings = options.kafka_settings(servers, prefix, kafka_config)
         _prepare(settings, shards, dispatch_partitions)
         since_ms = clock.now_ms()
-        arguments = ["--kafka", servers, "--prefix", prefix, "--shards", str(shards)]
+        arguments = ["scheduler", "--kafka", servers, "--prefix", prefix, "--shards", str(shards)]
         arguments += ["--dispatch-partitions", str(dispatch_partitions)]
         arguments += ["--kafka-config", str(kafka_config)] if kafka_config else []
-        process = stack.enter_context(SchedulerProcess([*arguments, *(["--verbose"] if verbose else [])]))
+        process = stack.enter_context(OwnedProcess([*arguments, *(["--verbose"] if verbose else [])]))
         _wait_until_ready(settings, shards, since_ms, lambda: process.exit_status is None, stopping)
         if not stopping.is_set():
             _tell(settings, json=json)

@@ -57,6 +57,9 @@ def properties(spec: NodeSpec, nodes: Sequence[NodeSpec], overrides: Mapping[str
         # A first member need not wait 3 s for others; a killed one may be missed after a second.
         "group.initial.rebalance.delay.ms": 0,
         "group.min.session.timeout.ms": 1000,
+        # A member of a share group is given its partitions by its second heartbeat: after 5 s by default.
+        "group.share.min.heartbeat.interval.ms": 500,
+        "group.share.heartbeat.interval.ms": 1000,
         # A killed node is fenced after this, and its leaders move; Kafka's default is 9 s.
         "broker.session.timeout.ms": 5000,
         "broker.heartbeat.interval.ms": 1000,
