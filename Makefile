@@ -52,7 +52,7 @@ $(VENV)/.dev: pyproject.toml
 	$(call SETUP,all$(comma)dev)
 	@touch $(VENV)/.run
 
-.PHONY: help demo test lint format type unit integration bench clean
+.PHONY: help demo test lint format type unit integration chaos bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | column -t -s '#' 2>/dev/null \
@@ -81,6 +81,9 @@ unit: $(VENV)/.dev ## the tests that need no Kafka
 
 integration: $(VENV)/.dev ## the tests on a real Kafka, which they start
 	$(BIN)/python -m pytest -m "integration and not bench"
+
+chaos: $(VENV)/.dev ## the long form of the kill test: 200 kills, about 20 minutes
+	FAIRSTREAM_TEST_PROFILE=nightly $(BIN)/python -m pytest -o log_cli=true -o log_cli_level=INFO tests/integration/test_kill.py
 
 bench: $(VENV)/.run ## measure the speed end to end
 	$(BIN)/fairstream bench e2e

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from streams.errors import FairstreamError
 from streams.kafka import KafkaSettings, mapped_errors
@@ -56,14 +56,15 @@ def serve(kafka: KafkaSettings, runs: int) -> None:
     producer, topic = _producer(kafka), kafka.topics.completions
     consumer = Consumer(
         kafka.client(
-            group_id=f"{kafka.prefix}bench-fleet",
+            group_id="unused",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             isolation_level="read_committed",
             fetch_wait_max_ms=10,
         )
     )
-    consumer.subscribe([kafka.topics.dispatch])
+    dispatch = consumer.list_topics(kafka.topics.dispatch).topics[kafka.topics.dispatch]
+    consumer.assign([TopicPartition(dispatch.topic, number, OFFSET_BEGINNING) for number in dispatch.partitions])
     left = runs
     while left > 0:
         for message in consumer.consume(_BATCH, _POLL_S):
