@@ -27,17 +27,19 @@ def fill_window(state: State) -> None:
     window, dispatches = state.window, state.out.dispatches
     for ring in state.rings.values():
         while window.has_place():
+            under_way = ring.current
             flow = ring.next()
             if flow is None:
                 break
-            if len(dispatches) == MAX_DISPATCHES:
-                state.more = True
-                return
+            if flow is not under_way:  # a visit that has begun is written, even if nothing can be dispatched in it yet
+                state.out.changed[ring.key] = ring.record
+                state.out.changed[flow.key] = flow
             head = flow.queue.head()
             assert head is not None, "a flow whose turn it is has work"
-            state.out.changed[ring.key] = ring.record
-            state.out.changed[flow.key] = flow
             if not window.fits(head.estimate):
+                return
+            if len(dispatches) == MAX_DISPATCHES:
+                state.more = True
                 return
             _start(state, ring, flow, head)
         else:
@@ -70,6 +72,8 @@ def _start(state: State, ring: Ring, flow: Flow, run: Run) -> None:
     )
     state.hold(flight, tenant)
     state.leases.set(flight.expires_ms, flight.seq, flight)
+    out.changed[ring.key] = ring.record
+    out.changed[flow.key] = flow
     out.changed[FLIGHT, run.tenant, run.run_id, str(run.attempt)] = flight
     out.counts[counts.DISPATCHED] += 1
     out.dispatches.append(
