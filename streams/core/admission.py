@@ -27,8 +27,10 @@ def admit(state: State, submit: Submit) -> None:
         _refuse(state, submit, reasons.UNKNOWN_TENANT, f"tenant {submit.tenant!r} is not in policy {policy.name!r}")
         return
     tenant = state.tenants.get(submit.tenant)
+    identity = (submit.tenant, submit.run_id)
     known = tenant is not None and submit.run_id in tenant.runs
-    if known or (submit.tenant, submit.run_id) in state.ended:
+    # A revoked attempt outlives the memory of its run; a new run's attempts must not be mistaken for it.
+    if known or identity in state.ended or identity in state.revoked:
         where = "not ended yet" if known else "ended lately"
         _refuse(state, submit, reasons.DUPLICATE, f"run_id {submit.run_id!r} of tenant {submit.tenant!r} has {where}")
         return

@@ -44,6 +44,7 @@ def _check_window(state: State) -> None:
     flights = state.flights.values()
     _require(state.window.runs == len(flights), "window: runs in flight")
     _require(state.window.tokens == sum(f.estimate for f in flights), "window: tokens in flight")
+    _require(state.revoked == {(f.tenant, f.run_id) for f in flights if f.revoked}, "revoked runs")
     for tenant in state.tenants.values():
         own = [f for f in flights if f.tenant == tenant.name]
         _require(tenant.flight_runs == len(own), f"{tenant.name}: runs in flight")

@@ -34,13 +34,15 @@ Kind = TypeVar("Kind", bound=Record)
 
 
 def records_of(state: State) -> Iterator[Record]:
-    """Yield every record, in an order that depends on the records alone."""
-    yield state.record
-    yield state.policy
+    """Yield every record that has a row, in an order that depends on the records alone."""
+    if state.record.step:
+        yield state.record
+    if state.policy.version != BUILT_IN:
+        yield state.policy
     flows = [flow for ring in state.rings.values() for flow in ring.flows.values()]
     runs = [run for tenant in state.tenants.values() for run in tenant.runs.values()]
     retries = [run.retry_record() for run in runs if run.retried]
-    rings = [ring.record for ring in state.rings.values()]
+    rings = [ring.record for ring in state.rings.values() if ring.flows]  # its first flow writes a ring's row
     for group in (rings, flows, runs, retries, state.flights.values(), state.estimator.histories.values()):
         yield from sorted(group, key=key_of)
     yield from state.pages
@@ -50,7 +52,7 @@ def restore(shard: int, shards: int, records: Iterable[Record]) -> State:
     """Build the state from its records, given in any order.
 
     Raises:
-        ValueError: the records belong to another shard, or one of them refers to a row that is not there.
+        ValueError: the records belong to another shard, or one of them needs a row that is not there.
     """
     by_kind = _Sorted(records)
     own = by_kind.one(ShardRecord) or ShardRecord(shard=shard, shards=shards)
@@ -58,12 +60,12 @@ def restore(shard: int, shards: int, records: Iterable[Record]) -> State:
         message = f"the rows are those of shard {own.shard} of {own.shards}, not of shard {shard} of {shards}"
         raise ValueError(message)
     state = State(own, by_kind.one(PolicyRecord) or PolicyRecord(version=BUILT_IN, policy=Policy()))
-    for ring in sorted(by_kind.all(RingRecord), key=key_of):
-        state.rings[ring.class_] = Ring(ring)
+    rings = {ring.class_: Ring(ring) for ring in sorted(by_kind.all(RingRecord), key=key_of)}
+    state.rings |= rings
     state.adopt_policy()
     state.estimator = Estimator(sorted(by_kind.all(HistoryRecord), key=key_of))
     for record in sorted(by_kind.all(FlowRecord), key=lambda each: (each.class_, each.place)):
-        if record.class_ not in state.rings:
+        if record.class_ not in rings:
             message = f"flow {record.tenant!r} is in class {record.class_!r}, whose ring has no row"
             raise ValueError(message)
         state.add_flow(record)
@@ -71,10 +73,10 @@ def restore(shard: int, shards: int, records: Iterable[Record]) -> State:
     for page in sorted(by_kind.all(EndedRecord), key=lambda each: each.step):
         state.pages.append(page)
         state.ended.update(page.runs)
-    for ring_ in state.rings.values():
-        for flow in ring_.flows.values():
+    for ring in rings.values():
+        for flow in ring.flows.values():
             if flow.state is FlowState.ACTIVE:
-                ring_.restore(flow)
+                ring.restore(flow)
     return state
 
 
@@ -104,7 +106,7 @@ def _restore_runs(state: State, by_kind: _Sorted) -> None:
     for record in sorted(by_kind.all(RunRecord), key=lambda each: each.position):
         identity = (record.tenant, record.run_id)
         run = Run.adopt(record)
-        retry, flight = retries.get(identity), current.get(identity)
+        retry, flight = retries.pop(identity, None), current.pop(identity, None)
         if retry is not None:
             run.resume(retry)
         flow = _flow_of(state, run)
@@ -114,15 +116,18 @@ def _restore_runs(state: State, by_kind: _Sorted) -> None:
         else:
             run.state = RunState.DELAYED if run.ready_ms > state.record.now_ms else RunState.QUEUED
             state.requeue(run, flow.account, flow)
+    for tenant, run_id in (*retries, *current):
+        message = f"run {run_id!r} of tenant {tenant!r} has attempts but no row of its own"
+        raise ValueError(message)
     for flight in flights:
-        state.hold(flight, state.tenant(flight.tenant))
+        state.hold(flight, _flow_of(state, flight).account)
         state.leases.set(flight.expires_ms, flight.seq, flight)
 
 
-def _flow_of(state: State, run: Run) -> Flow:
-    tenant = state.tenants.get(run.tenant)
+def _flow_of(state: State, owned: RunRecord | FlightRecord) -> Flow:
+    tenant = state.tenants.get(owned.tenant)
     for flow in tenant.flows if tenant is not None else ():
-        if flow.class_ == run.class_:
+        if flow.class_ == owned.class_:
             return flow
-    message = f"run {run.run_id!r} of tenant {run.tenant!r} belongs to a flow that has no row"
+    message = f"run {owned.run_id!r} of tenant {owned.tenant!r} belongs to a flow that has no row"
     raise ValueError(message)

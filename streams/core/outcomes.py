@@ -185,8 +185,8 @@ def _come_back(state: State, run: Run, tenant: Tenant, flow: Flow, pause_ms: int
     """Put a run back to its old place, after a pause, and keep what it has behind it."""
     run.ready_ms = state.record.now_ms + pause_ms
     run.retried = True
-    state.out.changed[run.retry_key] = run.retry_record()
     state.enqueue(run, tenant, flow)
+    state.out.changed[run.retry_key] = run.retry_record()
 
 
 def _stop(state: State, run: Run, tenant: Tenant, flow: Flow, reason: str) -> None:
@@ -194,6 +194,7 @@ def _stop(state: State, run: Run, tenant: Tenant, flow: Flow, reason: str) -> No
     if run.state is RunState.IN_FLIGHT:
         flight = state.flights[run.tenant, run.run_id, run.attempt]
         flight.revoked = True
+        state.revoked.add((run.tenant, run.run_id))
         state.record.seq += 1
         state.out.counts[counts.REVOKED] += 1
         state.out.revokes.append(Revoke(state.record.seq, run.tenant, run.run_id, run.attempt, reason))

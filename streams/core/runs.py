@@ -56,8 +56,10 @@ class Run(RunRecord):
         return (RETRY, self.tenant, self.run_id)
 
     def retry_record(self) -> RetryRecord:
-        """Return the row that says what it has behind it."""
-        return RetryRecord(self.tenant, self.run_id, self.attempt, self.tries, self.ready_ms, self.lost)
+        """Return the row that says what it has behind it: without the attempt in flight, which has its own row."""
+        under_way = 1 if self.state is RunState.IN_FLIGHT else 0
+        attempt, tries = self.attempt - under_way, self.tries - under_way
+        return RetryRecord(self.tenant, self.run_id, attempt, tries, self.ready_ms, self.lost)
 
     def resume(self, retry: RetryRecord) -> None:
         """Take over what its loaded retry row says."""

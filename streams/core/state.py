@@ -51,6 +51,7 @@ class State:
         "policy",
         "queued_runs",
         "record",
+        "revoked",
         "rings",
         "tenants",
         "waits",
@@ -67,6 +68,7 @@ class State:
         self.rings: dict[str, Ring] = {}  # in order of priority
         self.classes: dict[str, PriorityClass] = {}  # of the policy in force
         self.flights: dict[tuple[str, str, int], FlightRecord] = {}
+        self.revoked: set[tuple[str, str]] = set()  # == the runs of the flights that are revoked
         self.leases: Timers[FlightRecord] = Timers(self._lease_due)  # on the lease clock: now_ms - outage_ms
         self.waits: Timers[Run] = Timers(Run.due_ms)  # on the wall clock
         self.pages: deque[EndedRecord] = deque()  # oldest first
@@ -196,6 +198,8 @@ class State:
     def hold(self, flight: FlightRecord, tenant: Tenant) -> None:
         """Give an attempt its place in the window."""
         self.flights[flight.tenant, flight.run_id, flight.attempt] = flight
+        if flight.revoked:
+            self.revoked.add((flight.tenant, flight.run_id))
         self.window.runs += 1
         self.window.tokens += flight.estimate
         tenant.flight_runs += 1
@@ -204,6 +208,8 @@ class State:
     def release(self, flight: FlightRecord, tenant: Tenant) -> None:
         """Take an attempt's place in the window back. The caller refreshes the tenant."""
         del self.flights[flight.tenant, flight.run_id, flight.attempt]
+        if flight.revoked:
+            self.revoked.discard((flight.tenant, flight.run_id))
         self.window.runs -= 1
         self.window.tokens -= flight.estimate
         tenant.flight_runs -= 1

@@ -1,0 +1,202 @@
+"""The ring rules by plain sweep: every visit of every round is walked, over lists. Slow, simple, independent.
+
+Written from the stated rules, not from the code: deficits here are what they are now, never worked out later.
+The one short cut: after a whole round in which nobody was served, rounds in which nobody can be served are
+booked at once (all weights and heads stand still meanwhile).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from streams.core.policy import Policy
+
+
+@dataclass
+class Run:
+    tenant: str
+    class_: str
+    run_id: str
+    position: int
+    cost: int
+    charged: int = 0  # of the attempt in flight
+    ended: bool = False  # only its attempt is still in flight
+
+
+@dataclass
+class Flow:
+    """A (class, tenant). Its place is its index in the sweep's list."""
+
+    tenant: str
+    queue: list[Run] = field(default_factory=list)  # by position
+    deficit: int = 0
+    listed: bool = False  # has had work since it last ran empty
+    owes_visit: bool = False  # its cap broke a visit off: the next one earns nothing
+
+
+@dataclass
+class Sweep:
+    """A class: a cursor going round over the flows."""
+
+    flows: list[Flow] = field(default_factory=list)
+    round: int = 1
+    cursor: int = -1
+    visiting: bool = False
+
+
+@dataclass(frozen=True)
+class Served:
+    run_id: str
+    tenant: str
+    class_: str
+    round: int
+    before: int
+    after: int
+
+
+class NaiveScheduler:
+    """All classes over one window. Call an event, then `fill`."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.sweeps: dict[str, Sweep] = {class_.name: Sweep() for class_ in policy.classes}
+        self.in_flight: dict[str, Run] = {}
+
+    # Events.
+
+    def set_policy(self, policy: Policy) -> None:
+        self.policy = policy
+        self.sweeps = {class_.name: self.sweeps.get(class_.name, Sweep()) for class_ in policy.classes}
+        self._look()
+
+    def submit(self, run: Run) -> None:
+        sweep = self.sweeps[run.class_]
+        if not any(flow.tenant == run.tenant for flow in sweep.flows):
+            sweep.flows.append(Flow(run.tenant))
+        self._queue(run)
+
+    def cancel(self, run: Run) -> None:
+        run.ended = True
+        flow = self._flow(run)
+        if run in flow.queue:
+            flow.queue.remove(run)
+        self._look()
+
+    def own_up(self, run: Run, tokens: int) -> None:
+        excess = max(0, tokens - run.charged)
+        run.charged += excess
+        self._flow(run).deficit -= excess
+        self._look()
+
+    def end(self, run: Run, actual: int, *, back: bool = False) -> None:
+        """End the attempt in flight at its true cost; `back`: the run goes to its old place."""
+        del self.in_flight[run.run_id]
+        self._flow(run).deficit -= actual - run.charged
+        if back and not run.ended:
+            self._queue(run)
+        self._look()
+
+    # The sweep.
+
+    def fill(self) -> list[Served]:
+        served: list[Served] = []
+        for class_, sweep in self.sweeps.items():
+            while True:
+                if self.policy.window.runs is not None and len(self.in_flight) >= self.policy.window.runs:
+                    return served
+                if not self._walk(sweep):
+                    break  # nobody here has anything to do: the next class
+                flow = sweep.flows[sweep.cursor]
+                run = flow.queue[0]
+                limit = self.policy.window.tokens
+                held = sum(each.cost for each in self.in_flight.values())
+                if limit is not None and self.in_flight and held + run.cost > limit:
+                    return served  # it waits for room, and all wait behind it
+                del flow.queue[0]
+                before = flow.deficit
+                flow.deficit -= run.cost
+                run.charged = run.cost
+                self.in_flight[run.run_id] = run
+                served.append(Served(run.run_id, run.tenant, class_, sweep.round, before, flow.deficit))
+                self._look()
+        return served
+
+    def _walk(self, sweep: Sweep) -> bool:
+        """Go on to the next visit that can serve something."""
+        if sweep.visiting:
+            return True
+        if not any(self._may_go(flow) for flow in sweep.flows):
+            return False
+        in_vain = 0
+        while True:
+            if in_vain == len(sweep.flows):
+                self._skip(sweep)
+            sweep.cursor += 1
+            if sweep.cursor == len(sweep.flows):
+                sweep.cursor = 0
+                sweep.round += 1
+            flow = sweep.flows[sweep.cursor]
+            self._visit(flow, 1)
+            if self._may_go(flow) and flow.deficit >= flow.queue[0].cost:
+                sweep.visiting = True
+                return True
+            in_vain += 1
+
+    def _visit(self, flow: Flow, rounds: int) -> None:
+        tokens = rounds * self._rate(flow)
+        if not flow.queue:
+            flow.deficit = min(0, flow.deficit + tokens) if flow.deficit < 0 else max(0, flow.deficit - tokens)
+        elif self._may_go(flow):
+            if flow.owes_visit:
+                flow.owes_visit = False
+            else:
+                flow.deficit += tokens
+
+    def _skip(self, sweep: Sweep) -> None:
+        """Book the rounds in which nobody's deficit reaches the head, whatever it is by now."""
+        goers = [flow for flow in sweep.flows if self._may_go(flow)]
+        assert not any(flow.owes_visit for flow in goers), "a whole round has passed"
+        rounds = min((flow.queue[0].cost - flow.deficit - 1) // self._rate(flow) for flow in goers)
+        if rounds > 0:
+            sweep.round += rounds
+            for flow in sweep.flows:
+                self._visit(flow, rounds)
+
+    # What holds after any event.
+
+    def _look(self) -> None:
+        for sweep in self.sweeps.values():
+            for flow in sweep.flows:
+                if flow.queue:
+                    flow.listed = True
+                elif flow.listed:  # it leaves: no credit is kept, all debt is
+                    flow.listed = flow.owes_visit = False
+                    flow.deficit = min(0, flow.deficit)
+            if sweep.visiting:
+                flow = sweep.flows[sweep.cursor]
+                affordable = bool(flow.queue) and flow.deficit >= flow.queue[0].cost
+                sweep.visiting = affordable and self._may_go(flow)
+                flow.owes_visit = affordable and not sweep.visiting
+
+    def _queue(self, run: Run) -> None:
+        queue = self._flow(run).queue
+        queue.append(run)
+        queue.sort(key=lambda each: each.position)
+        self._look()
+
+    def _flow(self, run: Run) -> Flow:
+        return next(flow for flow in self.sweeps[run.class_].flows if flow.tenant == run.tenant)
+
+    def _rate(self, flow: Flow) -> int:
+        return self.policy.quantum * self.policy.rules_for(flow.tenant).weight
+
+    def _may_go(self, flow: Flow) -> bool:
+        """It has work, and its tenant's own caps let the head start."""
+        if not flow.queue:
+            return False
+        rules = self.policy.rules_for(flow.tenant)
+        own = [run.cost for run in self.in_flight.values() if run.tenant == flow.tenant]
+        if rules.paused or (rules.max_runs_in_flight is not None and len(own) >= rules.max_runs_in_flight):
+            return False
+        limit = rules.max_tokens_in_flight
+        return limit is None or not own or sum(own) + flow.queue[0].cost <= limit
