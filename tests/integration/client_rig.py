@@ -129,6 +129,6 @@ def serving(worker: Worker) -> Iterator[Worker]:
         raise errors[0]
 
 
-def make_worker(rig: Rig, intake: str = "share", **settings: object) -> Worker:
-    """A worker of the rig's deployment."""
-    return Worker(rig.kafka, WorkerSettings(intake=intake, **settings))  # type: ignore[arg-type] # settings by name
+def make_worker(kafka: KafkaSettings, intake: str = "share", **settings: object) -> Worker:
+    """A worker without functions."""
+    return Worker(kafka, WorkerSettings(intake=intake, **settings))  # type: ignore[arg-type] # settings by name
