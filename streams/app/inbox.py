@@ -46,25 +46,28 @@ class Batch:
     records: Sequence[InputRecord]
     generation: int
     event: Any = None  # acknowledged once the whole batch is in a committed step
+    size: int = 0  # bytes of its values
 
 
 class Inbox:
-    """A queue of batches, with room for about `capacity` records."""
+    """A queue of batches, full when it holds `max_records` or `max_bytes`."""
 
-    def __init__(self, capacity: int, on_room: Callable[[], None]) -> None:
+    def __init__(self, max_records: int, max_bytes: int, on_room: Callable[[], None]) -> None:
         """`on_room` is called from the shard's thread when a full inbox has room again."""
-        self._capacity: Final = capacity
+        self._max_records: Final = max_records
+        self._max_bytes: Final = max_bytes
         self._on_room: Final = on_room
         self._changed: Final = threading.Condition()
         self._batches: deque[Batch] = deque()
         self._records = 0  # == sum of the batches' lengths
+        self._bytes = 0  # == sum of the batches' sizes
         self._generation = 0
         self._woken = False
 
     @property
     def full(self) -> bool:
         """Whether no more should be fetched for now."""
-        return self._records >= self._capacity
+        return self._records >= self._max_records or self._bytes >= self._max_bytes
 
     def put(self, batch: Batch) -> bool:
         """Add a batch; return whether it was taken. One of another generation is not: it will be read again."""
@@ -73,22 +76,27 @@ class Inbox:
                 return False
             self._batches.append(batch)
             self._records += len(batch.records)
+            self._bytes += batch.size
             self._changed.notify()
             return True
 
-    def take(self, limit: int) -> list[Batch]:
-        """Remove and return up to `limit` records. A batch that is cut keeps its event for the rest."""
+    def take(self, max_records: int, max_bytes: int) -> list[Batch]:
+        """Remove and return the next batches: at most so many records, and none after so many bytes.
+
+        A batch may be cut; its event then comes with the rest.
+        """
         taken: list[Batch] = []
         with self._changed:
             was_full = self.full
-            while self._batches and limit > 0:
+            while self._batches and max_records > 0 and max_bytes > 0:
                 batch = self._batches.popleft()
-                if len(batch.records) > limit:
-                    rest = Batch(batch.source, batch.records[limit:], batch.generation, batch.event)
+                if len(batch.records) > max_records:
+                    batch, rest = _cut(batch, max_records)
                     self._batches.appendleft(rest)
-                    batch = Batch(batch.source, batch.records[:limit], batch.generation)
-                limit -= len(batch.records)
+                max_records -= len(batch.records)
+                max_bytes -= batch.size
                 self._records -= len(batch.records)
+                self._bytes -= batch.size
                 taken.append(batch)
             has_room = was_full and not self.full
         if has_room:
@@ -112,5 +120,16 @@ class Inbox:
         with self._changed:
             self._batches.clear()
             self._records = 0
+            self._bytes = 0
             self._generation = generation
         self._on_room()
+
+
+def _cut(batch: Batch, length: int) -> tuple[Batch, Batch]:
+    """Split a batch after `length` records."""
+    head, rest = batch.records[:length], batch.records[length:]
+    size = sum(len(record.value or b"") for record in head)
+    return (
+        Batch(batch.source, head, batch.generation, size=size),
+        Batch(batch.source, rest, batch.generation, batch.event, batch.size - size),
+    )

@@ -53,8 +53,10 @@ class Settings:
     # Inputs of one step at most. A step of 2,000 inputs writes about 10,000 records and commits in 40 ms, far below
     # the transaction's timeout, and its journal record (100 bytes an input) stays far below its topic's limit.
     max_step_inputs: int = 2_000
-    # Records that may wait in memory for a shard's next step. More are left in Kafka.
+    max_step_bytes: int = 8 * 1024 * 1024  # the same for runs with large payloads, which are written three times
+    # What may wait in memory for a shard's next step. More is left in Kafka.
     inbox_records: int = 8_000
+    inbox_bytes: int = 32 * 1024 * 1024
 
     # --- time
 
@@ -79,7 +81,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        _positive(self, "shards", "dispatch_partitions", "max_step_inputs", "inbox_records", "status_interval_ms")
+        _positive(self, "shards", "dispatch_partitions", "max_step_inputs", "max_step_bytes")
+        _positive(self, "inbox_records", "inbox_bytes", "status_interval_ms")
         _positive(self, "lost_shard_grace_s", "stop_timeout_s")
         _between(self, "step_pause_ms", 0, 10_000)
         _between(self, "session_timeout_s", *_SESSION_S)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams import clock
 from streams.app.inbox import Inbox
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streams.app.policy_reader import PolicyFeed
     from streams.app.settings import Settings
     from streams.app.status import StatusPublisher
-    from streams.app.step import Stepper, StepReport
+    from streams.app.step import Stepper
     from streams.app.transaction import Writer
 
 _LOG: Final = logging.getLogger("streams.app.shard")
@@ -35,7 +35,6 @@ _IDLE_S: Final = 1.0  # the longest wait without looking up: a timer set by hand
 _STATUS_SHARE: Final = 20  # a view that takes 1 ms to make is made every 20 ms at most
 
 Offsets = dict[str, int]  # topic, without prefix -> offset of the last record applied; absent: none yet
-T = TypeVar("T")
 
 
 class ShardParts(NamedTuple):
@@ -69,7 +68,7 @@ class ShardTask(threading.Thread):
     ) -> None:
         super().__init__(name=f"shard-{shard}", daemon=True)
         self.shard: Final = shard
-        self.inbox: Final = Inbox(settings.inbox_records, lambda: listener.on_room(shard))
+        self.inbox: Final = Inbox(settings.inbox_records, settings.inbox_bytes, lambda: listener.on_room(shard))
         self.inbox.reset(generation)
         self.opened: Final[Future[Offsets]] = Future()
         self.pause_s = settings.step_pause_ms / 1000
@@ -146,7 +145,7 @@ class ShardTask(threading.Thread):
 
     def _advance(self) -> bool:
         """Step if there is a reason to; return whether there was."""
-        batches = self.inbox.take(self._settings.max_step_inputs)
+        batches = self.inbox.take(self._settings.max_step_inputs, self._settings.max_step_bytes)
         core = self._stepper.core
         if not batches and not self._policies.after(core.policy_version) and not self._due():
             return False
@@ -154,9 +153,9 @@ class ShardTask(threading.Thread):
         self._listener.on_done([batch.event for batch in batches if batch.event is not None])
         return True
 
-    def _step(self, batches: Sequence[Batch]) -> StepReport:
+    def _step(self, batches: Sequence[Batch]) -> None:
         changes = self._policies.after(self._stepper.core.policy_version)
-        return self._stepper.step(batches, changes, clock.now_ms())
+        self._stepper.step(batches, changes, clock.now_ms())
 
     def _due(self) -> bool:
         due = self._stepper.core.next_timer_ms()
@@ -181,12 +180,12 @@ class ShardTask(threading.Thread):
                 raise
             answer.set_result(dict(self._stepper.positions.applied))
 
-    def _until_written(self, write: Callable[[], T]) -> T:
+    def _until_written(self, write: Callable[[], None]) -> None:
         """Repeat an aborted write, each time from what the rows say."""
         delay_s = _RETRY_S
         for left in reversed(range(_TRIES)):
             try:
-                return write()
+                write()
             except StepAborted as error:
                 if left == 0:
                     raise FairstreamError(f"shard {self.shard}: aborted {_TRIES} times: {error}") from error
@@ -197,7 +196,8 @@ class ShardTask(threading.Thread):
                 delay_s *= 2
                 assert self._parts is not None, "something was written"
                 self._stepper = self._parts.load()
-        raise AssertionError("the loop returns or raises")
+            else:
+                return
 
     def _show(self) -> None:
         """Hand a view of the shard to the status topic's publisher, now and then."""

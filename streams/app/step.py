@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from streams.app.inbox import Source
 from streams.app.intake import Reader
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 _MAX_KEY_BYTES: Final = 1_024
 
 
-class StepReport(NamedTuple):
-    """What a committed step came to, for whoever counts."""
-
-    inputs: int
-    dispatches: int
-    counts: dict[str, int]  # the core's and the intake's
-
-
 class Stepper:
     """A shard that is loaded and owned. After any exception its memory may be ahead of its rows: drop it."""
 
@@ -55,7 +47,7 @@ class Stepper:
         self._arrived = False  # whether a step of this reign has committed
         self._journal_key: Final = str(shard).encode()
 
-    def step(self, batches: Sequence[Batch], policies: Sequence[SetPolicy], now_ms: int) -> StepReport:
+    def step(self, batches: Sequence[Batch], policies: Sequence[SetPolicy], now_ms: int) -> None:
         """Advance and commit. Raises what `Writer.write` raises; then nothing of the step has happened."""
         intake = self._reader.read(batches, self.positions.applied)
         takeover: list[Input] = [] if self._arrived else [Takeover(self.positions.epoch)]
@@ -66,7 +58,6 @@ class Stepper:
         self._writer.write(self._encode(effects, intake, policies, positions))
         self.positions = positions
         self._arrived = True
-        return StepReport(len(intake.completions) + len(intake.requests), len(effects.dispatches), dict(effects.counts))
 
     def confirm(self) -> None:
         """Commit the positions as they are: who can do that has been the owner ever since it fenced the shard."""

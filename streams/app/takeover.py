@@ -102,7 +102,10 @@ class Fleet:
             return  # lost or closed: whoever takes it over reads the batch again
         source = self._sources[message.topic]
         room = self._room[message.partition]
-        if task.inbox.put(Batch(source, message.value, message.generation_id, event)) and task.inbox.full:
+        records = message.value
+        size = sum(record.serialized_value_size for record in records)  # -1 for none, which hurts nobody
+        batch = Batch(source, records, message.generation_id, event, size)
+        if task.inbox.put(batch) and task.inbox.full:
             room.clear()
             # It may have made room just before the clear.
             if task.inbox.full:

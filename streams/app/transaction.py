@@ -10,7 +10,7 @@ open transaction (KIP-98, KIP-360). Whoever can still commit is the owner, and h
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -32,13 +32,12 @@ _SLICE_S: Final = 1.0
 # Beyond the transaction's own timeout the coordinator has ended it: there is nothing left to wait for.
 _GRACE_S: Final = 10.0
 
-_BY_KEY: Final = -1  # let the partitioner choose
-
 # What a topic of ours takes: see `streams.wire.topics`. A batch of records must fit as well, so it stays below.
 _MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
 _MAX_BATCH_BYTES: Final = 1_000_000
 
-# Records of the largest step wait in the producer's queue until it commits; the step is bounded, not the queue.
+# A step's records wait in the producer's queue until it commits. The step is bounded, so the queue need not be:
+# `produce` never finds it full.
 _QUEUE_MESSAGES: Final = 1_000_000
 
 
@@ -50,7 +49,7 @@ class Forward(NamedTuple):
     key: bytes
     value: bytes
     timestamp_ms: int  # of the original: waiting times count from there
-    headers: list[tuple[str, bytes]]
+    headers: list[tuple[str, str | bytes | None]]
 
 
 @dataclass(slots=True)
@@ -154,17 +153,18 @@ class KafkaWriter:
 
     def _send(self, records: StepRecords) -> None:
         """Rows, then what others read, then the journal, then the positions."""
-        names, shard = self._names, self._shard
+        names, shard, produce = self._names, self._shard, self._producer.produce
+        state, dispatch = names.state, names.dispatch
         for key, value in records.rows:
-            self._produce(names.state, value, key, shard)
+            produce(state, value, key, shard)
         self._faults.at("after_rows", self._flush_for_fault)
         for key, value in records.dispatches:
-            self._produce(names.dispatch, value, key)
+            produce(dispatch, value, key)
         self._faults.at("after_dispatches", self._flush_for_fault)
         for rejected_key, value in records.rejections:
-            self._produce(names.rejected, value, rejected_key)
+            produce(names.rejected, value, rejected_key)
         for forward in records.forwards:
-            self._produce(
+            produce(
                 forward.topic,
                 forward.value,
                 forward.key,
@@ -174,19 +174,9 @@ class KafkaWriter:
             )
         if records.journal is not None:
             key, value = records.journal
-            self._produce(names.journal, value, key, shard)
+            produce(names.journal, value, key, shard)
         key, value = records.positions
-        self._produce(names.state, value, key, shard)
-
-    def _produce(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int = _BY_KEY, **more: Any
-    ) -> None:
-        try:
-            self._producer.produce(topic, value, key, partition, **more)
-        except BufferError:
-            # The queue is full: let some of it go. A second refusal means that Kafka does not take any.
-            self._producer.flush(_SLICE_S)
-            self._producer.produce(topic, value, key, partition, **more)
+        produce(state, value, key, shard)
 
     def _flush(self) -> None:
         """Wait until every record is acknowledged or has failed; failures come to `_on_delivery` meanwhile."""

@@ -184,8 +184,10 @@ def _all_served(evidence: Evidence) -> Iterator[str]:
 
 def _sequence_gapless(evidence: Evidence) -> Iterator[str]:
     numbers: dict[int, list[int]] = {shard: [] for shard in evidence.shards}
-    for each in [*evidence.dispatches, *evidence.revocations]:
-        numbers[each.shard].append(each.seq)
+    for shard, seq in [(each.shard, each.seq) for each in evidence.dispatches] + [
+        (each.shard, each.seq) for each in evidence.revocations
+    ]:
+        numbers[shard].append(seq)
     for shard, seqs in numbers.items():
         if sorted(seqs) != list(range(1, len(seqs) + 1)):
             twice = [seq for seq, times in Counter(seqs).items() if times > 1]

@@ -9,7 +9,7 @@ from tests.integration.deployment import deploy
 from tests.integration.traffic import make_producer
 
 GOOD = 6
-BAD_REQUESTS = {
+BAD_REQUESTS: dict[bytes | None, str] = {
     b"{": "value",
     b"\xff\xfe": "value",
     b"[]": "value",
@@ -21,7 +21,7 @@ BAD_REQUESTS = {
     b"\x00\x00\x00\x00\x01rest": "value",
     b'{"tenant": "acme", "run_id": "x", "workflow": "w", "payload": "' + b"y" * 1_000_000 + b'"}': "value",
 }
-BAD_COMPLETIONS = {
+BAD_COMPLETIONS: dict[bytes | None, str] = {
     b"": "value",
     b'{"tenant": "acme", "run_id": "x", "attempt": 0, "status": "succeeded"}': "attempt",
     b'{"tenant": "acme", "run_id": "x", "attempt": 1, "status": "done"}': "status",
@@ -71,7 +71,7 @@ def test_bad_records_are_refused_once_and_their_neighbours_served(
     assert len({(each.position.topic, each.position.offset) for each in refusals}) == bad_ones
     records = {(here.names.requests, seen.offset): seen for seen in evidence.requests}
     records |= {(here.names.completions, seen.offset): seen for seen in evidence.completions}
-    expected = {**BAD_REQUESTS, **BAD_COMPLETIONS, None: "value"}
+    expected: dict[bytes | None, str] = {**BAD_REQUESTS, **BAD_COMPLETIONS, None: "value"}
     for refusal in refusals:
         seen = records[refusal.position.topic, refusal.position.offset]
         assert refusal.position.partition == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
@@ -55,6 +55,6 @@ def _read_partition(consumer: Consumer, topic: str, partition: int) -> Iterator[
                 continue
             offset = message.offset()
             assert offset is not None
-            headers = tuple((name, bytes(value)) for name, value in message.headers() or ())
-            yield Seen(partition, offset, message.timestamp()[1], message.key(), message.value(), headers)
+            headers: Any = message.headers() or ()
+            yield Seen(partition, offset, message.timestamp()[1], message.key(), message.value(), tuple(headers))
     raise TimeoutError(f"{topic}[{partition}]: no end within {_DEADLINE_S:g} s")

@@ -1,0 +1,83 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.app.inbox import Source
+from streams.app.intake import ASTRAY, FORWARDED_ON, SKIPPED, UNREADABLE, Reader
+from streams.core.inputs import Cancel, Completion, Submit
+from streams.wire import FORWARDED, encode_cancel
+from tests.unit.app.fakes import NAMES, FakeRecord, completion, completions, request, requests, tenant_of
+
+READER = Reader(NAMES, 0, 1)
+
+
+def test_inputs_keep_their_order_and_their_offsets() -> None:
+    batches = [requests(request(3), request(5)), completions(completion(1, "run-3")), requests(request(9))]
+    intake = READER.read(batches, {})
+    assert [each.position for each in intake.requests] == [3, 5, 9]
+    assert [each.position for each in intake.completions] == [1]
+    assert intake.applied == {"requests": 9, "completions": 1}
+    assert intake.counts == {}
+
+
+def test_every_kind_of_input_is_read() -> None:
+    cancel = FakeRecord(1, encode_cancel(tenant="acme", run_id="run-0"))
+    intake = READER.read([requests(request(0), cancel), completions(completion(0, "run-0"))], {})
+    assert [type(each) for each in [*intake.requests, *intake.completions]] == [Submit, Cancel, Completion]
+    assert isinstance(intake.requests[0], Submit)
+    assert intake.requests[0].submitted_ms == 1_000
+
+
+def test_what_was_applied_before_is_passed_over() -> None:
+    intake = READER.read([requests(*(request(offset) for offset in range(5)))], {"requests": 2, "completions": 7})
+    assert [each.position for each in intake.requests] == [3, 4]
+    assert intake.applied == {"requests": 4, "completions": 7}
+    assert intake.counts == {SKIPPED: 3}
+
+
+def test_a_topic_of_which_nothing_came_has_no_position() -> None:
+    assert READER.read([], {}).applied == {}
+    assert READER.read([requests()], {}).applied == {}
+
+
+def test_what_cannot_be_read_is_set_aside_and_its_neighbours_are_not() -> None:
+    intake = READER.read([requests(request(0), FakeRecord(1, b"{"), FakeRecord(2, None), request(3))], {})
+    assert [each.position for each in intake.requests] == [0, 3]
+    assert [(each.source, each.record.offset, each.error.field) for each in intake.unreadable] == [
+        (Source.REQUESTS, 1, "value"),
+        (Source.REQUESTS, 2, "value"),
+    ]
+    assert intake.applied == {"requests": 3}
+    assert intake.counts == {UNREADABLE: 2}
+
+
+@pytest.mark.parametrize("source", list(Source))
+def test_a_record_of_another_shard_is_forwarded_as_it_is(source: Source) -> None:
+    tenant = tenant_of(1, 2)
+    record = request(4, tenant) if source is Source.REQUESTS else completion(4, "run", tenant)
+    batch = requests(record) if source is Source.REQUESTS else completions(record)
+    intake = Reader(NAMES, 0, 2).read([batch], {})
+    assert [*intake.requests, *intake.completions] == []
+    (forward,) = intake.forwards
+    topic = f"runs.{source.value}"
+    assert (forward.topic, forward.partition) == (topic, 1)
+    assert (forward.key, forward.value, forward.timestamp_ms) == (tenant.encode(), record.value, 1_000)
+    assert forward.headers == [(FORWARDED, f"{topic}:0:4".encode())]
+    assert intake.applied == {source.value: 4}
+    assert intake.counts == {FORWARDED_ON: 1}
+
+
+def test_a_record_is_forwarded_only_once() -> None:
+    astray = request(4, tenant_of(1, 2))
+    marked = FakeRecord(4, astray.value, headers=(("other", b""), (FORWARDED, b"runs.requests:1:9")))
+    intake = Reader(NAMES, 0, 2).read([requests(marked)], {})
+    assert intake.forwards == []
+    assert len(intake.requests) == 1
+    assert intake.counts == {ASTRAY: 1}
+
+
+@given(st.binary(max_size=200), st.none() | st.binary(max_size=20), st.integers(-(2**63), 2**63 - 1))
+def test_no_record_whatever_it_holds_stops_the_shard(value: bytes, key: bytes | None, timestamp: int) -> None:
+    for batch in (requests, completions):
+        intake = READER.read([batch(FakeRecord(0, value, key, timestamp))], {})
+        assert len(intake.unreadable) + len(intake.requests) + len(intake.completions) == 1

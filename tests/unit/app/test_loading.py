@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from streams.app import loading
+from streams.app.loading import StateTopic
+from streams.core.shard import Shard
+from streams.errors import ConfigError, FairstreamError, StateUnreadable, Unavailable
+from streams.kafka import KafkaSettings
+from streams.rows import PositionsRecord, encode, encode_key, row_key
+from tests.unit.app.fakes import NAMES, FakeWriter, load_from, request, requests
+
+COUNTS = {"requests": 1, "completions": 1}
+ENDS = {NAMES.requests: (0, 10), NAMES.completions: (0, 10)}
+EOF = KafkaError(KafkaError._PARTITION_EOF, "end")
+
+Row = tuple[bytes, bytes | None]
+
+
+class FakeMessage:
+    def __init__(self, key: bytes | None = None, value: bytes | None = None, error: KafkaError | None = None) -> None:
+        self._key, self._value, self._error = key, value, error
+
+    def key(self) -> bytes | None:
+        return self._key
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def error(self) -> KafkaError | None:
+        return self._error
+
+
+class FakeConsumer:
+    """Hands out what it was given, chunk by chunk."""
+
+    def __init__(self, chunks: list[list[FakeMessage]], ends: dict[str, tuple[int, int]]) -> None:
+        self._chunks = chunks
+        self._ends = ends
+        self.closed = False
+
+    def list_topics(self, _topic: str, timeout: float) -> None:
+        assert timeout > 0
+
+    def assign(self, partitions: list[Any]) -> None:
+        ((topic, partition),) = ((each.topic, each.partition) for each in partitions)
+        assert (topic, partition) == (NAMES.state, 0)
+
+    def consume(self, _number: int, _timeout: float) -> list[FakeMessage]:
+        return self._chunks.pop(0) if self._chunks else []
+
+    def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
+        assert timeout > 0
+        return self._ends[partition.topic]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def load(
+    monkeypatch: pytest.MonkeyPatch,
+    *chunks: list[FakeMessage],
+    ends: dict[str, tuple[int, int]] | None = None,
+    counts: dict[str, int] | None = None,
+) -> tuple[Any, PositionsRecord]:
+    consumer = FakeConsumer(list(chunks), ends or ENDS)
+    seen: list[dict[str, Any]] = []
+
+    def make(conf: dict[str, Any]) -> FakeConsumer:
+        seen.append(conf)
+        return consumer
+
+    monkeypatch.setattr(loading, "Consumer", make)
+    try:
+        return StateTopic(KafkaSettings(servers="nowhere:9092"), NAMES, 0, counts or COUNTS, Shard).load()
+    finally:
+        assert consumer.closed
+        assert (seen[0]["isolation.level"], seen[0]["enable.partition.eof"]) == ("read_committed", True)
+
+
+def messages(*rows: Row) -> list[FakeMessage]:
+    return [FakeMessage(key, value) for key, value in rows]
+
+
+def positions(applied: dict[str, int], epoch: int = 4, partitions: dict[str, int] | None = None) -> Row:
+    row = PositionsRecord(epoch, applied, partitions or COUNTS)
+    return encode_key(0, row_key(row)), encode(row)
+
+
+def lived() -> FakeWriter:
+    """A writer of a shard that has taken three requests."""
+    writer = FakeWriter()
+    load_from(writer)().step([requests(*(request(offset) for offset in range(3)))], (), 1_000)
+    return writer
+
+
+END = [FakeMessage(error=EOF)]
+
+
+def test_an_empty_topic_is_a_fresh_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    core, reign = load(monkeypatch, END)
+    assert reign == PositionsRecord(epoch=1, applied={}, partitions=COUNTS)
+    assert core.snapshot().shard.step == 0
+
+
+def test_the_last_value_of_each_row_counts_and_a_new_epoch_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = lived()
+    history = [row for step in writer.written for row in [*step.rows, step.positions]]
+    older = [(key, b"[1]") for key, _ in history]  # overwritten below
+    gone: list[Row] = [(encode_key(0, ("run", "a", "b")), b"x"), (encode_key(0, ("run", "a", "b")), None)]
+    core, reign = load(monkeypatch, messages(*older, *gone), [], messages(*history), END)
+    assert reign == PositionsRecord(epoch=2, applied={"requests": 2}, partitions=COUNTS)
+    assert core.snapshot().shard.flight_runs == 3
+
+
+def test_nothing_after_the_end_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, reign = load(monkeypatch, [*messages(positions({"requests": 4})), *END], messages((b"later", b"x")))
+    assert reign.epoch == 5
+
+
+def test_a_row_of_another_shard_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StateUnreadable, match="row of shard 3"):
+        load(monkeypatch, messages((encode_key(3, ("shard",)), b"[1]")), END)
+
+
+def test_rows_that_contradict_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {key: value for key, value in lived().rows.items() if b'"flow"' not in key}
+    with pytest.raises(StateUnreadable, match="contradict"):
+        load(monkeypatch, messages(*rows.items()), END)
+
+
+def test_rows_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StateUnreadable):
+        load(monkeypatch, messages((b"not a key", b"x")), END)
+
+
+def test_other_partition_counts_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="drain the deployment"):
+        load(monkeypatch, messages(positions({}, partitions={"requests": 2, "completions": 2})), END)
+
+
+def test_an_input_that_was_made_anew_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records would all lie below the position, and be passed over as applied."""
+    with pytest.raises(StateUnreadable, match="ends at 10, but everything up to 20 was applied"):
+        load(monkeypatch, messages(positions({"requests": 19})), END)
+
+
+def test_an_input_that_was_deleted_before_it_was_read_is_reported(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends = {NAMES.requests: (8, 10), NAMES.completions: (0, 10)}
+    _, reign = load(monkeypatch, messages(positions({"requests": 3})), END, ends=ends)
+    assert reign.applied == {"requests": 3}
+    assert "streams.app.input_expired topic=runs.requests partition=0 from=4 to=8" in caplog.text
+
+
+@pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN])
+def test_a_broker_that_restarts_is_waited_for(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    _, reign = load(monkeypatch, [FakeMessage(error=KafkaError(code, "down"))], END)
+    assert reign.epoch == 1
+
+
+def test_any_other_error_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE, "no such offset")
+    with pytest.raises(FairstreamError, match="no such offset"):
+        load(monkeypatch, [FakeMessage(error=error)], END)
+
+
+def test_silence_ends_it_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_SILENCE_S", -1.0)
+    with pytest.raises(Unavailable, match="nothing came"):
+        load(monkeypatch)

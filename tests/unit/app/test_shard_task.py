@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from streams import clock
+from streams.app.policy_reader import PolicyFeed
+from streams.app.settings import Settings
+from streams.app.shard_task import Listener, ShardParts, ShardTask
+from streams.core.inputs import SetPolicy
+from streams.core.policy import Leases, Policy
+from streams.core.snapshot import ShardSnapshot
+from streams.errors import FairstreamError, OwnershipLost, StepAborted
+from streams.wire import decode_journal
+from tests.unit.app.fakes import FakeWriter, load_from, request, requests
+
+DEADLINE_S = 10.0
+
+
+def eventually(condition: Callable[[], object], what: str) -> None:
+    clock.wait_until(condition, DEADLINE_S, 0.005, what=what)
+
+
+@dataclass
+class Views:
+    """A status publisher that only remembers."""
+
+    offered: list[ShardSnapshot] = field(default_factory=list)
+
+    def offer(self, snapshot: ShardSnapshot) -> None:
+        self.offered.append(snapshot)
+
+
+class Stage:
+    """A shard task, and everything that is heard of it."""
+
+    def __init__(self, writer: FakeWriter | None = None, load: Callable[[], Any] | None = None) -> None:
+        self.writer = writer or FakeWriter()
+        self.policies = PolicyFeed()
+        self.views = Views()
+        self.done: list[Any] = []
+        self.ends: list[BaseException | None] = []
+        self.loads = 0
+        self._load = load or load_from(self.writer)
+        settings = Settings(step_pause_ms=0, status_interval_ms=1, inbox_records=2_000)
+        self.task = ShardTask(
+            0,
+            1,
+            self._make,
+            settings=settings,
+            policies=self.policies,
+            status=self.views,  # type: ignore[arg-type]
+            listener=Listener(lambda _: None, self.done.extend, lambda _, failure: self.ends.append(failure)),
+        )
+
+    def _make(self) -> ShardParts:
+        return ShardParts(self.writer, self._count_load)
+
+    def _count_load(self) -> Any:
+        self.loads += 1
+        return self._load()
+
+    @property
+    def steps(self) -> list[int]:
+        return [decode_journal(step.journal[1]).step for step in self.writer.written if step.journal]
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    stage = Stage()
+    yield stage
+    stage.task.give_up()
+    if stage.task.ident is not None:
+        stage.task.join(DEADLINE_S)
+        assert not stage.task.is_alive()
+
+
+def open_(stage: Stage) -> None:
+    stage.task.start()
+    assert stage.task.opened.result(DEADLINE_S) == {}
+
+
+def test_it_fences_before_it_loads_and_then_says_where_it_stands(stage: Stage) -> None:
+    open_(stage)
+    assert (stage.writer.fences, stage.loads) == (1, 1)
+    assert stage.ends == []
+
+
+def test_events_are_done_once_their_step_is_written_and_in_order(stage: Stage) -> None:
+    open_(stage)
+    stage.writer.gate = threading.Event()
+    assert stage.task.inbox.put(requests(request(0), event="first"))
+    assert stage.writer.entered.wait(DEADLINE_S)
+    assert stage.task.inbox.put(requests(request(1), event="second"))
+    assert stage.done == []
+    stage.writer.gate.set()
+    eventually(lambda: stage.done == ["first", "second"], "both events")
+
+
+def test_what_arrives_during_a_commit_forms_the_next_step(stage: Stage) -> None:
+    open_(stage)
+    stage.writer.gate = threading.Event()
+    stage.task.inbox.put(requests(request(0)))
+    assert stage.writer.entered.wait(DEADLINE_S)
+    for offset in range(1, 6):
+        stage.task.inbox.put(requests(request(offset), event=offset))
+    stage.writer.gate.set()
+    eventually(lambda: len(stage.done) == 5, "all events")
+    assert [len(step.dispatches) for step in stage.writer.written] == [1, 5]
+
+
+def test_an_aborted_step_is_repeated_from_the_rows(stage: Stage) -> None:
+    open_(stage)
+    stage.task.inbox.put(requests(request(0), event="first"))
+    eventually(lambda: stage.done == ["first"], "the first step")
+    stage.writer.failures.append(StepAborted("no"))
+    stage.task.inbox.put(requests(request(1), event="second"))
+    eventually(lambda: stage.done == ["first", "second"], "the second step")
+    assert stage.loads == 2
+    assert stage.writer.fences == 1  # the writer is still the owner
+    assert stage.steps == [1, 2]
+    assert [key for step in stage.writer.written for key, _ in step.dispatches] == [b"run-0", b"run-1"]
+
+
+def test_a_step_that_is_aborted_again_and_again_ends_the_task(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.app.shard_task._RETRY_S", 0.001)
+    open_(stage)
+    stage.writer.failures += [StepAborted("no")] * 5
+    stage.task.inbox.put(requests(request(0), event="event"))
+    eventually(lambda: stage.ends, "its end")
+    assert isinstance(stage.ends[0], FairstreamError)
+    assert "aborted 5 times" in str(stage.ends[0])
+    assert stage.done == []
+
+
+@pytest.mark.parametrize("failure", [OwnershipLost("gone"), RuntimeError("a bug")])
+def test_any_other_failure_is_its_end_and_somebody_hears_of_it(stage: Stage, failure: BaseException) -> None:
+    open_(stage)
+    stage.writer.failures.append(failure)
+    stage.task.inbox.put(requests(request(0), event="event"))
+    eventually(lambda: stage.ends, "its end")
+    assert stage.ends == [failure]
+    assert stage.done == []
+    with pytest.raises(OwnershipLost):
+        stage.task.confirm(2).result(DEADLINE_S)
+
+
+def test_a_shard_that_cannot_be_opened_says_why() -> None:
+    failure = FairstreamError("unreadable")
+
+    def load() -> Any:
+        raise failure
+
+    stage = Stage(load=load)
+    stage.task.start()
+    with pytest.raises(FairstreamError, match="unreadable"):
+        stage.task.opened.result(DEADLINE_S)
+    eventually(lambda: stage.ends == [failure], "its end")
+
+
+def test_a_confirmation_drops_what_is_old_and_says_where_to_read_on(stage: Stage) -> None:
+    open_(stage)
+    stage.task.inbox.put(requests(request(0), event="event"))
+    eventually(lambda: stage.done, "a step")
+    assert stage.task.confirm(2).result(DEADLINE_S) == {"requests": 0}
+    assert stage.writer.written[-1].journal is None
+    assert not stage.task.inbox.put(requests(request(1), generation=1))
+    assert stage.task.inbox.put(requests(request(1), generation=2, event="later"))
+    eventually(lambda: stage.done == ["event", "later"], "the next step")
+    assert stage.loads == 1
+
+
+def test_a_shard_that_was_lost_cannot_be_confirmed(stage: Stage) -> None:
+    open_(stage)
+    stage.writer.failures.append(OwnershipLost("gone"))
+    answer: Future[Any] = stage.task.confirm(2)
+    with pytest.raises(OwnershipLost, match="gone"):
+        answer.result(DEADLINE_S)
+    eventually(lambda: len(stage.ends) == 1, "its end")
+
+
+def test_closing_lets_the_step_under_way_end(stage: Stage) -> None:
+    open_(stage)
+    stage.writer.gate = threading.Event()
+    stage.task.inbox.put(requests(request(0), event="event"))
+    assert stage.writer.entered.wait(DEADLINE_S)
+    stage.task.close()
+    assert stage.ends == []
+    stage.writer.gate.set()
+    stage.task.join(DEADLINE_S)
+    assert (stage.done, stage.ends) == (["event"], [None])
+
+
+def test_a_policy_change_causes_a_step_and_is_its_input(stage: Stage) -> None:
+    open_(stage)
+    stage.policies.add(SetPolicy(3, Policy(name="new")))
+    stage.task.inbox.wake()
+    eventually(lambda: stage.writer.written, "a step")
+    journal = stage.writer.written[0].journal
+    assert journal is not None
+    assert decode_journal(journal[1]).policy_version == 3
+
+
+def test_a_timer_causes_a_step(stage: Stage) -> None:
+    open_(stage)
+    leases = Leases(lease_ms=50, max_lease_ms=50, backoff_ms=0, max_attempts=2)
+    stage.policies.add(SetPolicy(0, Policy(leases=leases)))
+    stage.task.inbox.put(requests(request(0)))
+    eventually(lambda: sum(len(step.dispatches) for step in stage.writer.written) == 2, "a second attempt")
+
+
+def test_a_view_is_shown_now_and_then(stage: Stage) -> None:
+    open_(stage)
+    stage.task.inbox.put(requests(request(0)))
+    eventually(lambda: any(view.shard.flight_runs == 1 for view in stage.views.offered), "a view of the run")

@@ -1,0 +1,113 @@
+import pytest
+
+from streams.app.step import Stepper
+from streams.core.inputs import SetPolicy
+from streams.core.policy import Policy, Window
+from streams.errors import StepAborted
+from streams.rows import PositionsRecord, decode, decode_key
+from streams.wire import Assignment, Revocation, decode_dispatch, decode_journal, decode_rejection, encode_cancel
+from tests.unit.app.fakes import FakeRecord, FakeWriter, completion, completions, load_from, request, requests
+
+
+@pytest.fixture
+def writer() -> FakeWriter:
+    return FakeWriter()
+
+
+@pytest.fixture
+def stepper(writer: FakeWriter) -> Stepper:
+    return load_from(writer)()
+
+
+def test_a_step_writes_rows_dispatches_journal_and_positions_together(stepper: Stepper, writer: FakeWriter) -> None:
+    stepper.step([requests(request(0), request(1, "other"))], (), 5_000)
+    (step,) = writer.written
+    sent = [decode_dispatch(value) for _, value in step.dispatches]
+    assert [key for key, _ in step.dispatches] == [b"run-0", b"run-1"]
+    assert all(isinstance(each, Assignment) and (each.shard, each.step, each.epoch) == (0, 1, 1) for each in sent)
+    assert [each.seq for each in sent] == [1, 2]
+    assert step.journal is not None
+    key, value = step.journal
+    entry = decode_journal(value)
+    assert key == b"0"
+    assert (entry.step, entry.epoch, entry.takeover, entry.now_ms) == (1, 1, True, 5_000)
+    assert [(each.topic, each.first, each.last) for each in entry.inputs] == [("requests", 0, 1)]
+    assert [each.run_id for each in entry.decisions] == ["run-0", "run-1"]
+    assert decode_key(step.positions[0]) == (0, ("positions",))
+    assert decode(("positions",), step.positions[1]) == PositionsRecord(
+        epoch=1, applied={"requests": 1}, partitions={"requests": 1, "completions": 1}
+    )
+
+
+def test_inputs_are_applied_policy_first_then_completions_then_requests(stepper: Stepper, writer: FakeWriter) -> None:
+    one = SetPolicy(7, Policy(window=Window(runs=1)))
+    stepper.step([requests(request(0))], [one], 1_000)
+    # The completion frees the only place, so the request behind it in arrival is served in the same step.
+    stepper.step([requests(request(1)), completions(completion(0, "run-0"))], (), 2_000)
+    entry = decode_journal(writer.written[1].journal[1] if writer.written[1].journal else None)
+    assert [each.topic for each in entry.inputs] == ["completions", "requests"]
+    assert [each.run_id for each in entry.settlements] == ["run-0"]
+    assert [each.run_id for each in entry.decisions] == ["run-1"]
+    assert not entry.takeover
+    assert entry.policy_version == 7
+
+
+def test_a_record_that_comes_again_changes_nothing(stepper: Stepper, writer: FakeWriter) -> None:
+    stepper.step([requests(request(0))], (), 1_000)
+    stepper.step([requests(request(0))], (), 1_001)
+    assert writer.written[1].dispatches == []
+    assert writer.written[1].rejections == []  # not even as a duplicate
+    assert stepper.positions.applied == {"requests": 0}
+
+
+def test_refusals_say_where_the_record_stands(stepper: Stepper, writer: FakeWriter) -> None:
+    again = FakeRecord(1, request(0).value)
+    stepper.step([requests(request(0), again, FakeRecord(2, b"{", b"k" * 5_000))], (), 1_000)
+    rejections = writer.written[0].rejections
+    duplicate, unreadable = (decode_rejection(value) for _, value in rejections)
+    assert [key for key, _ in rejections] == [b"acme", b"k" * 1_024]
+    assert (duplicate.reason, duplicate.position) == ("duplicate", ("runs.requests", 0, 1))
+    assert (unreadable.reason, unreadable.position) == ("invalid", ("runs.requests", 0, 2))
+    assert (unreadable.original, unreadable.step, unreadable.at_ms) == (b"{", 1, 1_000)
+
+
+def test_revokes_stand_among_the_dispatches_in_order_of_sequence(stepper: Stepper, writer: FakeWriter) -> None:
+    stepper.step([requests(request(0))], (), 1_000)
+    cancel = FakeRecord(1, encode_cancel(tenant="acme", run_id="run-0"))
+    stepper.step([requests(cancel, request(2))], (), 2_000)
+    sent = [decode_dispatch(value) for _, value in writer.written[1].dispatches]
+    assert [each.seq for each in sent] == [2, 3]
+    assert {type(each) for each in sent} == {Assignment, Revocation}
+
+
+def test_a_step_that_is_not_written_leaves_the_positions_alone(stepper: Stepper, writer: FakeWriter) -> None:
+    writer.failures.append(StepAborted())
+    with pytest.raises(StepAborted):
+        stepper.step([requests(request(0))], (), 1_000)
+    assert stepper.positions.applied == {}
+    assert writer.written == []
+
+
+def test_a_new_reign_announces_itself_until_a_step_of_it_is_written(writer: FakeWriter) -> None:
+    load_from(writer)().step([requests(request(0))], (), 1_000)
+    second = load_from(writer)()
+    writer.failures.append(StepAborted())
+    with pytest.raises(StepAborted):
+        second.step([], (), 2_000)
+    third = load_from(writer)()
+    third.step([], (), 3_000)
+    third.step([], (), 4_000)
+    entries = [decode_journal(step.journal[1]) for step in writer.written if step.journal]
+    assert [(entry.step, entry.epoch, entry.takeover) for entry in entries] == [
+        (1, 1, True),
+        (2, 2, True),
+        (3, 2, False),
+    ]
+
+
+def test_to_confirm_is_to_write_the_positions_and_nothing_else(stepper: Stepper, writer: FakeWriter) -> None:
+    stepper.step([requests(request(0))], (), 1_000)
+    stepper.confirm()
+    confirmed = writer.written[1]
+    assert confirmed.positions == writer.written[0].positions
+    assert (confirmed.rows, confirmed.dispatches, confirmed.rejections, confirmed.journal) == ([], [], [], None)

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from streams.app import transaction
+from streams.app.faults import POINTS
+from streams.app.transaction import Forward, KafkaWriter, StepRecords
+from streams.errors import FairstreamError, OwnershipLost, StepAborted, Unavailable
+from streams.kafka import KafkaSettings
+from streams.wire import FORWARDED
+from tests.unit.app.fakes import NAMES
+
+FENCED = KafkaError(KafkaError._FENCED, "fenced", fatal=True)
+TIMED_OUT = KafkaError(KafkaError._TIMED_OUT, "not yet", retriable=True)
+MUST_ABORT = KafkaError(KafkaError._MSG_TIMED_OUT, "a record was lost", txn_requires_abort=True)
+BROKEN = KafkaError(KafkaError._STATE, "no transaction")
+LOST = SystemError("<method 'flush'> returned NULL without setting an exception")
+
+RECORDS = StepRecords(
+    positions=(b"p", b"positions"),
+    rows=[(b"a", b"row"), (b"b", None)],
+    dispatches=[(b"run", b"dispatch")],
+    rejections=[(None, b"rejection")],
+    forwards=[Forward(NAMES.requests, 3, b"t", b"forward", 77, [(FORWARDED, b"here")])],
+    journal=(b"0", b"journal"),
+)
+
+
+class FakeProducer:
+    """librdkafka's producer as far as a writer uses it. Each verb fails as told, in order."""
+
+    def __init__(self, conf: dict[str, Any]) -> None:
+        self.conf = conf
+        self.calls: list[str] = []
+        self.sent: list[tuple[Any, ...]] = []
+        self.failures: dict[str, list[BaseException | None]] = {}
+        self.in_queue = 0
+        self.lost: list[KafkaError] = []
+
+    def _call(self, verb: str) -> None:
+        self.calls.append(verb)
+        planned = self.failures.get(verb)
+        failure = planned.pop(0) if planned else None
+        if failure is not None:
+            raise failure
+
+    def init_transactions(self, _timeout: float) -> None:
+        self._call("init")
+
+    def begin_transaction(self) -> None:
+        self._call("begin")
+
+    def commit_transaction(self, _timeout: float) -> None:
+        self._call("commit")
+
+    def abort_transaction(self, _timeout: float) -> None:
+        self._call("abort")
+
+    def produce(self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, **more: Any) -> None:
+        self.sent.append((topic, value, key, partition, *more.values()))
+        self._call("produce")
+
+    def flush(self, _timeout: float) -> int:
+        for error in self.lost:
+            self.conf["on_delivery"](error, None)
+        self._call("flush")
+        return self.in_queue
+
+
+class Clock:
+    """Every look at it is a second later."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1
+        return self.now
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[KafkaWriter, FakeProducer]]:
+    def build() -> tuple[KafkaWriter, FakeProducer]:
+        made: list[FakeProducer] = []
+
+        def producer(conf: dict[str, Any]) -> FakeProducer:
+            made.append(FakeProducer(conf))
+            return made[-1]
+
+        monkeypatch.setattr(transaction, "Producer", producer)
+        monkeypatch.setattr(transaction, "clock", Clock())
+        writer = KafkaWriter(
+            KafkaSettings(servers="nowhere:9092"), NAMES, shard=2, transactional_id="fairstream-2", timeout_ms=5_000
+        )
+        return writer, made[0]
+
+    return build
+
+
+Make = Callable[[], tuple[KafkaWriter, FakeProducer]]
+
+
+def test_the_order_of_a_step_is_rows_sends_journal_positions(make: Make) -> None:
+    writer, producer = make()
+    writer.write(RECORDS)
+    assert producer.sent == [
+        ("runs.state", b"row", b"a", 2),
+        ("runs.state", None, b"b", 2),
+        ("runs.dispatch", b"dispatch", b"run", -1),
+        ("runs.rejected", b"rejection", None, -1),
+        ("runs.requests", b"forward", b"t", 3, 77, [(FORWARDED, b"here")]),
+        ("runs.journal", b"journal", b"0", 2),
+        ("runs.state", b"positions", b"p", 2),
+    ]
+    assert [call for call in producer.calls if call != "produce"] == ["begin", "flush", "commit"]
+
+
+def test_the_producer_is_transactional_and_places_keys_as_kafka_does(make: Make) -> None:
+    _, producer = make()
+    wanted = {
+        "transactional.id": "fairstream-2",
+        "transaction.timeout.ms": 5_000,
+        "partitioner": "murmur2_random",
+        "delivery.report.only.error": True,
+    }
+    assert wanted.items() <= producer.conf.items()
+
+
+def test_only_the_positions_are_written_to_confirm_a_shard(make: Make) -> None:
+    writer, producer = make()
+    writer.write(StepRecords((b"p", b"positions")))
+    assert producer.sent == [("runs.state", b"positions", b"p", 2)]
+
+
+@pytest.mark.parametrize("verb", ["init", "commit", "abort"])
+def test_what_may_be_repeated_is_repeated(make: Make, verb: str) -> None:
+    writer, producer = make()
+    producer.failures[verb] = [KafkaException(TIMED_OUT), LOST, None]
+    if verb == "init":
+        writer.fence()
+    elif verb == "commit":
+        writer.write(RECORDS)
+    else:
+        producer.failures["commit"] = [KafkaException(MUST_ABORT)]
+        with pytest.raises(StepAborted, match="a record was lost"):
+            writer.write(RECORDS)
+    assert producer.calls.count(verb) == 3
+
+
+def test_a_record_that_was_not_delivered_aborts_the_step_before_its_commit(make: Make) -> None:
+    writer, producer = make()
+    producer.lost = [MUST_ABORT]
+    with pytest.raises(StepAborted):
+        writer.write(RECORDS)
+    assert "commit" not in producer.calls
+    producer.lost = []
+    writer.write(RECORDS)  # the same writer goes on
+    assert producer.calls[-1] == "commit"
+
+
+@pytest.mark.parametrize("verb", ["begin", "produce", "flush"])
+@pytest.mark.parametrize("failure", [KafkaException(BROKEN), LOST])
+def test_a_failure_before_the_commit_aborts(make: Make, verb: str, failure: BaseException) -> None:
+    writer, producer = make()
+    producer.failures[verb] = [failure]
+    with pytest.raises(StepAborted):
+        writer.write(RECORDS)
+    assert producer.calls[-1] == "abort"
+    assert "commit" not in producer.calls
+
+
+@pytest.mark.parametrize(
+    ("verb", "failures"),
+    [
+        ("begin", [KafkaException(FENCED)]),
+        ("commit", [KafkaException(FENCED)]),
+        ("commit", [LOST, KafkaException(FENCED)]),
+    ],
+)
+def test_a_fenced_writer_has_lost_the_shard(make: Make, verb: str, failures: list[BaseException | None]) -> None:
+    writer, producer = make()
+    producer.failures[verb] = failures
+    with pytest.raises(OwnershipLost, match="another scheduler"):
+        writer.write(RECORDS)
+
+
+def test_a_writer_whose_abort_is_fenced_has_lost_the_shard(make: Make) -> None:
+    writer, producer = make()
+    producer.failures = {"flush": [LOST], "abort": [KafkaException(FENCED)]}
+    with pytest.raises(OwnershipLost):
+        writer.write(RECORDS)
+
+
+def test_what_cannot_be_mended_is_an_error_of_its_own(make: Make) -> None:
+    writer, producer = make()
+    producer.failures["commit"] = [KafkaException(BROKEN)]
+    with pytest.raises(FairstreamError) as caught:
+        writer.write(RECORDS)
+    assert not isinstance(caught.value, StepAborted | OwnershipLost)
+
+
+@pytest.mark.parametrize("verb", ["init", "commit"])
+def test_patience_ends_a_little_after_the_transaction(make: Make, verb: str) -> None:
+    writer, producer = make()
+    producer.failures[verb] = [KafkaException(TIMED_OUT)] * 100
+    with pytest.raises(Unavailable, match="not done after 15 s: not yet"):
+        writer.fence() if verb == "init" else writer.write(RECORDS)
+    assert producer.calls.count(verb) == 15
+
+
+def test_a_flush_that_does_not_end_is_given_up_too(make: Make) -> None:
+    writer, producer = make()
+    producer.in_queue = 1
+    with pytest.raises(Unavailable, match="Kafka does not answer"):
+        writer.write(RECORDS)
+
+
+@pytest.mark.parametrize("verb", ["init", "commit", "flush"])
+def test_who_gives_up_waits_no_longer(make: Make, verb: str) -> None:
+    writer, producer = make()
+    producer.failures[verb] = [KafkaException(TIMED_OUT)] * 2
+    producer.in_queue = 1 if verb == "flush" else 0
+    if verb == "flush":
+        producer.failures = {}
+    writer.give_up()
+    with pytest.raises(Unavailable, match="given up"):
+        writer.fence() if verb == "init" else writer.write(RECORDS)
+    assert producer.calls.count(verb) == 1
+
+
+class Points:
+    """Faults that only remember where they were asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def at(self, point: str, _flush: Callable[[], object]) -> None:
+        self.asked.append(point)
+
+
+def test_faults_are_asked_at_every_point_in_order(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, _ = make()
+    points = Points()
+    monkeypatch.setattr(writer, "_faults", points)
+    writer.write(RECORDS)
+    assert tuple(points.asked) == POINTS
