@@ -23,6 +23,7 @@ def cancel(
     from streams.client.publisher import Publisher
 
     with Publisher(options.kafka_settings(kafka, prefix, kafka_config)) as publisher:
+        publisher.check()
         places = [publisher.cancel(tenant, run_id).result() for run_id in run_ids]
     if json:
         say_json([{"tenant": tenant, "run_id": each, **at._asdict()} for each, at in zip(run_ids, places, strict=True)])

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 def submit(
     *,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Many: a .csv with a header, or JSON objects line by line.")
+        Path | None,
+        typer.Option(
+            "--file",
+            "-f",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Many: a .csv with a header, or JSON objects line by line.",
+        ),
     ] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="With --file: runs a second at most.")] = None,
     tenant: Annotated[str | None, typer.Option(help="Whose run it is.")] = None,
@@ -69,20 +77,27 @@ def submit(
 
     now_ms = clock.now_ms()
     identity = run_id or str(uuid.uuid4())
+    # All of the command line is read before Kafka is asked for anything.
+    body = _read_payload(payload)
+    headers = _read_headers(header or [])
+    may_start = parse_moment(not_before, now_ms) if not_before else None
+    ends = parse_moment(deadline, now_ms) if deadline else None
+    silence = parse_duration(lease) if lease else None
     with Publisher(settings) as publisher:
+        publisher.check()
         place = publisher.submit(
             tenant,
             identity,
             workflow,
-            _read_payload(payload),
+            body,
             class_=class_,
             estimate=estimate,
             max_tokens=max_tokens,
-            not_before=parse_moment(not_before, now_ms) if not_before else None,
-            deadline=parse_moment(deadline, now_ms) if deadline else None,
+            not_before=may_start,
+            deadline=ends,
             max_attempts=max_attempts,
-            lease=parse_duration(lease) if lease else None,
-            headers=_read_headers(header or []),
+            lease=silence,
+            headers=headers,
         ).result()
     if json:
         say_json({"tenant": tenant, "run_id": identity, **place._asdict()})
@@ -102,6 +117,7 @@ def _submit_file(settings: KafkaSettings, file: Path, rate: float | None, *, jso
         remark(f"{file}:{number}: {problem}")
 
     with Publisher(settings) as publisher, _progress(file) as advance:
+        publisher.check()
         done = submit_lines(publisher, read_runs(file), bad_line=bad_line, progress=advance, rate=rate)
     if json:
         say_json({"submitted": done.filed, "bad": problems})

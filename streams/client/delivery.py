@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from streams import clock
-from streams.errors import FairstreamError
+from streams.errors import FairstreamError, Unavailable
 from streams.kafka import from_kafka
 
 if TYPE_CHECKING:
@@ -46,14 +46,14 @@ class Delivery:
     def result(self, timeout_s: float = 30.0) -> Position:
         """Wait for the record's delivery and return its place.
 
-        Raises what `flush` would for a record that failed, and `TimeoutError` if neither has happened
-        after `timeout_s`; the record may still be delivered then.
+        Raises what the record failed by, or `Unavailable` if neither has happened after `timeout_s`; it may
+        still be delivered then.
         """
         end = clock.monotonic() + timeout_s
         while not self._settled:
             left = end - clock.monotonic()
             if left <= 0:
-                raise TimeoutError(f"not delivered within {timeout_s:g} s; it may still be")
+                raise Unavailable(f"not delivered within {timeout_s:g} s, but it may still be; is Kafka running there?")
             self._sender.poll(min(left, 0.1))
         if self._error is not None:
             raise self._error

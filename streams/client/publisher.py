@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from streams.client.delivery import Delivery
-from streams.client.sender import ProducerLike, Sender, make_producer
+from streams.client.sender import ProducerLike, Sender, check_topic, make_producer
 from streams.errors import BadRecord, FairstreamError, NotDelivered
 from streams.kafka import KafkaSettings
 from streams.wire import encode_cancel, encode_request
@@ -17,6 +17,10 @@ from streams.wire import encode_cancel, encode_request
 FLUSH_TIMEOUT_S: Final = 130.0  # a little more than a record may wait for its acknowledgement
 
 _REQUEST_FIELDS: Final = tuple(inspect.signature(encode_request).parameters.keys() - {"max_bytes"})
+
+
+_HURRY_S: Final = 5.0  # for what is on its way when the program is failing anyway
+_ANSWER_S: Final = 8.0  # a broker that is up and busy
 
 
 class Publisher:
@@ -35,9 +39,17 @@ class Publisher:
         """`producer` replaces the one that is made from the settings. Raises `ConfigError`."""
         self._topic = kafka.topics.requests
         # Not `or`: a producer with nothing queued has the length 0.
-        self._sender = Sender(make_producer(kafka, report_success=True) if producer is None else producer)
+        self._producer = make_producer(kafka, report_success=True) if producer is None else producer
+        self._sender = Sender(self._producer)
         self._failed = 0  # since the last flush
         self._first: FairstreamError | None = None
+
+    def check(self, timeout_s: float = _ANSWER_S) -> None:
+        """See whether runs can be filed at all; nobody has to, but it tells in seconds what `flush` takes minutes for.
+
+        Raises `Unavailable` if Kafka does not answer, `ConfigError` if the topic does not exist.
+        """
+        check_topic(self._producer, self._topic, timeout_s)
 
     def submit(
         self,
@@ -119,11 +131,12 @@ class Publisher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        if error is None:
             self.flush()
+            return
+        try:
+            self.flush(_HURRY_S)
         except NotDelivered as undelivered:
-            if error is None:
-                raise
             error.add_note(f"Also: {undelivered}")
 
     def _send(self, tenant: str, value: bytes) -> Delivery:

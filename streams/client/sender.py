@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams import clock
-from streams.errors import Unavailable
+from streams.errors import ConfigError, Unavailable
 from streams.kafka import KafkaSettings, from_exception, mapped_errors
 from streams.wire import PARTITIONER
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+    from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined] # exported nowhere by name
 
 OnDelivery = Callable[[KafkaError | None, "Message"], None]
 
@@ -42,6 +43,8 @@ class ProducerLike(Protocol):
 
     def flush(self, timeout: float) -> int: ...
 
+    def list_topics(self, *, timeout: float) -> ClusterMetadata: ...
+
     def __len__(self) -> int: ...
 
 
@@ -52,6 +55,14 @@ def make_producer(kafka: KafkaSettings, *, report_success: bool) -> ProducerLike
             kafka.client(**_SETTINGS, **{"delivery.report.only.error": not report_success})
         )
     return producer
+
+
+def check_topic(producer: ProducerLike, topic: str, timeout_s: float) -> None:
+    """Raise `Unavailable` if Kafka does not answer within `timeout_s`, `ConfigError` if it has no such topic."""
+    with mapped_errors("looking for the topics"):
+        found = producer.list_topics(timeout=timeout_s).topics
+    if topic not in found:
+        raise ConfigError("no such topic; create them with `fairstream topics`", field="topic", value=topic)
 
 
 class Sender:

@@ -62,9 +62,7 @@ class Shell:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command that goes on; its remarks and errors go to this test's own standard error."""
-        return subprocess.Popen(
-            self._command(arguments), stdout=subprocess.PIPE, text=True, env=self._environment
-        )
+        return subprocess.Popen(self._command(arguments), stdout=subprocess.PIPE, text=True, env=self._environment)
 
     @staticmethod
     def _command(arguments: tuple[str, ...]) -> list[str]:

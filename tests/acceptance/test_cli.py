@@ -121,9 +121,9 @@ while :; do sleep 0.05; done
     script.chmod(0o755)
     with worker(up, "--exec", str(script)):
         up.run("submit", "--tenant", tenant, "--workflow", "w", "--run-id", "long")
-        clock.wait_until(lambda: (tmp_path / "begun").exists(), WAIT_S, what="the start of the command")
+        clock.wait_until((tmp_path / "begun").exists, WAIT_S, what="the start of the command")
         assert up.run("cancel", tenant, "long").status == 0
-        clock.wait_until(lambda: (tmp_path / "ended").exists(), WAIT_S, what="the end of the command")
+        clock.wait_until((tmp_path / "ended").exists, WAIT_S, what="the end of the command")
         row = wait_for_row(up, tenant, ended=1, flight_runs=0)
     assert row["spent"] == 5
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 
 from confluent_kafka import AcknowledgeType, KafkaError, KafkaException, Message, Messages, TopicPartition
+from confluent_kafka.admin import ClusterMetadata, TopicMetadata  # type: ignore[attr-defined] # exported nowhere by name
 
 from streams.client.intake import Taken
 from streams.client.run import Run
@@ -29,6 +30,7 @@ class FakeProducer:
 
     def __init__(self, room: int = 1_000) -> None:
         self.room = room
+        self.topics = ["p.requests"]
         self.stuck = False  # True: nothing is ever delivered
         self.fail_with: KafkaError | None = None
         self.refuse_with: KafkaError | None = None
@@ -52,6 +54,13 @@ class FakeProducer:
     def flush(self, timeout: float) -> int:  # noqa: ARG002 - the contract's
         self._deliver()
         return len(self._pending)
+
+    def list_topics(self, *, timeout: float) -> ClusterMetadata:
+        if self.stuck:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"no answer within {timeout}"))
+        metadata = ClusterMetadata()
+        metadata.topics = dict.fromkeys(self.topics, TopicMetadata())
+        return metadata
 
     def __len__(self) -> int:
         return len(self._pending)

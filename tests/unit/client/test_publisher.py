@@ -139,7 +139,7 @@ def test_a_delivery_ends_as_a_place(publisher: Publisher, producer: FakeProducer
 def test_a_delivery_that_does_not_come_is_no_answer_yet(publisher: Publisher, producer: FakeProducer) -> None:
     producer.stuck = True
     delivery = publisher.submit("acme", "r1", "w")
-    with pytest.raises(TimeoutError):
+    with pytest.raises(Unavailable, match="may still be"):
         delivery.result(0.01)
     assert not delivery.done()
 
@@ -194,3 +194,13 @@ def test_an_error_in_the_block_is_not_replaced(producer: FakeProducer) -> None:
     with pytest.raises(LookupError) as caught:
         file_one_and_fail()
     assert "1 records were not taken" in caught.value.__notes__[0]
+
+
+def test_it_can_be_checked_before_anything_is_filed(publisher: Publisher, producer: FakeProducer) -> None:
+    publisher.check()
+    producer.topics = []
+    with pytest.raises(ConfigError, match="fairstream topics"):
+        publisher.check()
+    producer.stuck = True
+    with pytest.raises(Unavailable):
+        publisher.check()
