@@ -10,6 +10,6 @@ the commands that can do without it.
 
 from __future__ import annotations
 
-from streams.cli.main import main
+from streams.cli.entry import main
 
 __all__ = ["main"]

@@ -1,5 +1,5 @@
 """`python -m streams.cli`."""
 
-from streams.cli.main import main
+from streams.cli.entry import main
 
 main()

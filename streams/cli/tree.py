@@ -20,7 +20,7 @@ app = typer.Typer(
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,  # errors are ours to show, see `streams.cli.main`
+    pretty_exceptions_enable=False,  # errors are ours to show, see `streams.cli.entry`
     rich_markup_mode=None,  # plain help: it is also read in logs, and shows in a tenth of a second
 )
 
