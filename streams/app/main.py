@@ -14,16 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import faust
 import uvloop
+from aiokafka.errors import KafkaError
 
 from streams.admin.kafka import admin_client, look
 from streams.admin.topics import Layout, describe, ensure, verify, wanted
 from streams.app.assembly import Scheduler
 from streams.app.door import CoreType
+from streams.app.faust_overrides import SchedulerWorker
 from streams.app.settings import Settings
 from streams.core.shard import Shard
-from streams.errors import FairstreamError, Unavailable
+from streams.errors import ConfigError, FairstreamError, Unavailable
 from streams.kafka import mapped_errors
 
 _LOG: Final = logging.getLogger("streams.app")
@@ -118,7 +119,7 @@ class _Process:
 
     async def _serve(self, scheduler: Scheduler) -> None:
         loop = asyncio.get_running_loop()
-        worker = _Worker(scheduler.app, loop=loop)
+        worker = SchedulerWorker(scheduler.app, loop=loop)
         stop = asyncio.Event()
         self._stop_serving = lambda: loop.call_soon_threadsafe(stop.set)
         if self._stopping.is_set():
@@ -153,12 +154,21 @@ class _Process:
     def _fail(self, error: BaseException) -> None:
         """End because of an error: the first one counts."""
         if self._failure is None:
-            self._failure = error
+            self._failure = error = self._explained(error)
             if isinstance(error, FairstreamError):
                 _LOG.critical("streams.app.failed: %s", error)
             else:
                 _LOG.critical("streams.app.failed", exc_info=error)
         self._stop("a failure")
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """Say in our words what the consumer and the web server raise when the world is not as they need it."""
+        if isinstance(error, KafkaError):
+            return Unavailable(f"the consumer lost Kafka: {error!r}")
+        if isinstance(error, OSError) and self._settings.web_port is not None:
+            place = f"{self._settings.web_host}:{self._settings.web_port}"
+            return ConfigError(f"cannot listen: {error}", field="web_port", value=place)
+        return error
 
     def _force(self) -> None:
         _LOG.warning(
@@ -171,20 +181,3 @@ class _Process:
         if self._failure is None:
             return 0
         return self._failure.exit_code if isinstance(self._failure, FairstreamError) else 1
-
-
-class _Worker(faust.Worker):
-    """Starts the app's services. Signals, logging and the terminal are ours."""
-
-    def __init__(self, app: faust.App, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(app, loop=loop, override_logging=False, redirect_stdouts=False, quiet=True)
-        self.spinner = None
-
-    def install_signal_handlers(self) -> None:
-        """See `_Process`."""
-
-    async def on_execute(self) -> None:
-        """No process title, no banner."""
-
-    def on_worker_shutdown(self) -> None:
-        """The same at the end."""

@@ -148,6 +148,8 @@ class Fleet:
                     return self._next_offsets(shard, await asyncio.wrap_future(kept.confirm(generation)))
                 except OwnershipLost:
                     self._drop(kept)
+            if self._closing:
+                return {}  # a fence now would be one against whoever comes after us
             return self._next_offsets(shard, await asyncio.wrap_future(self._open(shard).opened))
         except OwnershipLost:
             return {}

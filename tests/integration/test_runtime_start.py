@@ -1,17 +1,19 @@
 """How a scheduler process begins and ends: what it waits for, what it refuses, what it exits with."""
 
 import signal
+import socket
 from pathlib import Path
 
 from streams import clock
 from streams.admin.kafka import admin_client, look
+from streams.app.transaction import KafkaWriter
 from streams.kafka import KafkaSettings
 from streams.local import LocalKafka
 from streams.local.ports import LOOPBACK, free_ports
-from streams.wire import topic_names
+from streams.wire import encode_request, topic_names
 from tests.integration.deployment import deploy
 from tests.integration.processes import STOP_S, SchedulerProcess
-from tests.integration.traffic import traffic
+from tests.integration.traffic import make_producer, traffic
 
 CONFIG_ERROR = 2
 
@@ -107,3 +109,43 @@ def test_a_broker_that_restarts_is_ridden_out(prefix: str, tmp_path: Path) -> No
             assert scheduler.poll() is None
             scheduler.send(signal.SIGTERM)
             assert ended(scheduler) == 0
+
+
+def test_state_that_cannot_be_read_is_not_served(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1)
+    producer = make_producer(here.servers)
+    producer.produce(here.names.state, b"[99,1]", b'[0,"shard"]')
+    assert producer.flush(30) == 0
+    with here.scheduler() as scheduler:
+        assert ended(scheduler) == 1
+    said = scheduler.log.read_text()
+    assert "streams.app.failed" in said
+    assert "written by a newer fairstream" in said
+
+
+def test_a_port_that_is_taken_is_named(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1)
+    with socket.create_server((LOOPBACK, 0)) as taken, here.scheduler(web_port=taken.getsockname()[1]) as scheduler:
+        assert ended(scheduler) == CONFIG_ERROR
+    assert "web_port: cannot listen" in scheduler.log.read_text()
+
+
+def test_two_deployments_that_would_share_shards_find_out(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    """Another group with the same transactional ids takes a shard away; the loser must not sit there without it."""
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1)
+    with here.scheduler("first", group=f"{prefix}group", lost_shard_grace_s=1) as first:
+        first.wait_until_ready({0})
+        thief = KafkaWriter(
+            KafkaSettings(servers=here.servers, prefix=prefix),
+            here.names,
+            shard=0,
+            transactional_id=f"{prefix}group-0",
+            timeout_ms=10_000,
+        )
+        thief.fence()
+        producer = make_producer(here.servers)
+        producer.produce(here.names.requests, encode_request(tenant="a", run_id="r", workflow="w"), b"a")
+        assert producer.flush(30) == 0
+        assert ended(first) == 1
+    assert "was taken over by a scheduler outside this group" in first.log.read_text()
+    assert here.gather().dispatches == []

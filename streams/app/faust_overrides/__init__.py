@@ -12,8 +12,13 @@ transactions make the positions part of the state, so what is left to change is 
 Nothing here knows what a shard is; nothing outside this folder touches a name of Faust's that begins with `_`.
 """
 
+import logging
+
 from streams.app.faust_overrides.consumer import RecordBatch
 from streams.app.faust_overrides.recovery import Handover
-from streams.app.faust_overrides.wiring import SchedulerApp
+from streams.app.faust_overrides.wiring import SchedulerApp, SchedulerWorker
 
-__all__ = ["Handover", "RecordBatch", "SchedulerApp"]
+__all__ = ["Handover", "RecordBatch", "SchedulerApp", "SchedulerWorker"]
+
+# Mode names a service's logger after the module of its class, so stock chatter would pass for ours.
+logging.getLogger(__name__).setLevel(logging.WARNING)

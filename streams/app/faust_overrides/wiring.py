@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import faust
@@ -53,3 +54,20 @@ class SchedulerApp(faust.App):
         """A step under way ends before the group is left: stock stops waiting for it, or waits for ever."""
         await self.handover.release()
         await super().on_stop()
+
+
+class SchedulerWorker(faust.Worker):
+    """Starts the app's services. Signals, logging and the terminal are ours."""
+
+    def __init__(self, app: SchedulerApp, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(app, loop=loop, override_logging=False, redirect_stdouts=False, quiet=True)
+        self.spinner = None
+
+    def install_signal_handlers(self) -> None:
+        """The process has its own."""
+
+    async def on_execute(self) -> None:
+        """No process title, no banner."""
+
+    def on_worker_shutdown(self) -> None:
+        """The same at the end."""
