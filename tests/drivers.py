@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from streams.core.effects import Dispatch, Effects
 from streams.core.inputs import Input, SetPolicy, Submit, Takeover
@@ -51,12 +52,12 @@ class Driver:
     def set_policy(self, policy: Policy) -> Effects:
         return self.step(SetPolicy(self.position(), policy))
 
-    def submit(self, tenant: str, *run_ids: str, after_ms: int = 0, **fields: object) -> Effects:
+    def submit(self, tenant: str, *run_ids: str, after_ms: int = 0, **fields: Any) -> Effects:
         """Submit runs of one tenant in one step; `fields` are those of `make_submit`."""
         return self.step(*self.requests(tenant, run_ids, **fields), after_ms=after_ms)
 
-    def requests(self, tenant: str, run_ids: Iterable[str], **fields: object) -> list[Submit]:
-        return [make_submit(tenant, run_id, position=self.position(), **fields) for run_id in run_ids]  # type: ignore[arg-type]
+    def requests(self, tenant: str, run_ids: Iterable[str], **fields: Any) -> list[Submit]:
+        return [make_submit(tenant, run_id, position=self.position(), **fields) for run_id in run_ids]
 
     def succeed(self, *dispatches: Dispatch, tokens: int | None = None, after_ms: int = 0) -> Effects:
         """Report success, by default at the estimate."""

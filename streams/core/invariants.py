@@ -28,8 +28,10 @@ def check(shard: Shard) -> None:
     """Raise `InvariantBroken`, naming the first thing found wrong, or return. O(everything)."""
     state = shard._state  # noqa: SLF001 - see the module docstring
     _check_window(state)
+    _check_rules(state)
     _check_queues(state)
     _check_accounts(state)
+    _check_timers(state)
     for ring in state.rings.values():
         _check_ring(ring)
     _require(state.ended == {run for page in state.pages for run in page.runs}, "ended runs differ from the pages")
@@ -49,6 +51,16 @@ def _check_window(state: State) -> None:
         own = [f for f in flights if f.tenant == tenant.name]
         _require(tenant.flight_runs == len(own), f"{tenant.name}: runs in flight")
         _require(tenant.flight_tokens == sum(f.estimate for f in own), f"{tenant.name}: tokens in flight")
+
+
+def _check_rules(state: State) -> None:
+    policy = state.policy.policy
+    names = [class_.name for class_ in policy.classes]
+    _require(list(state.rings)[: len(names)] == names, "classes: not in the policy's order")
+    for tenant in state.tenants.values():
+        _require(tenant.rules == policy.rules_for(tenant.name), f"{tenant.name}: rules of another policy")
+        rate = policy.quantum * tenant.rules.weight
+        _require(all(flow.rate == rate for flow in tenant.flows), f"{tenant.name}: earns at another rate")
 
 
 def _check_queues(state: State) -> None:
@@ -83,6 +95,19 @@ def _check_accounts(state: State) -> None:
         for flow in ring.flows.values():
             expected = flow.actual + open_charges[flow.class_, flow.tenant]
             _require(flow.charged == expected, f"{flow.tenant}: charged {flow.charged} != actual + open {expected}")
+
+
+def _check_timers(state: State) -> None:
+    """Each item that waits has an entry that comes up in time: an item that was put off may have an earlier one."""
+    leases, waits = state.leases.earliest(), state.waits.earliest()
+    for flight in state.flights.values():
+        _require(flight.seq <= state.record.seq, f"{flight.tenant}: an attempt is ahead of the sequence")
+        _require(leases.get(flight.seq, flight.expires_ms + 1) <= flight.expires_ms, f"{flight.tenant}: no lease timer")
+    for tenant in state.tenants.values():
+        for run in tenant.runs.values():
+            due = run.due_ms()
+            in_time = due is None or waits.get(run.position, due + 1) <= due
+            _require(in_time, f"{tenant.name}: run {run.run_id} has no timer")
 
 
 def _check_ring(ring: Ring) -> None:

@@ -193,5 +193,4 @@ def key_of(record: Record) -> Key:
             return (FLIGHT, record.tenant, record.run_id, str(record.attempt))
         case HistoryRecord():
             return (HISTORY, record.tenant, record.workflow)
-        case EndedRecord():
-            return (ENDED, str(record.step))
+    return (ENDED, str(record.step))

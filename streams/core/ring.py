@@ -183,7 +183,7 @@ class Ring:
         visits = -((flow.deficit - head.estimate) // flow.rate)  # == ceil((estimate - deficit) / rate)
         if visits < 1:
             visits = 1
-        elif flow.half_visit and flow.deficit < head.estimate:
+        elif flow.half_visit:
             visits += 1  # the next visit earns nothing
         eligible = flow.accrued + visits
         earliest = self.passed(flow) + 1

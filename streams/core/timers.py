@@ -31,6 +31,10 @@ class Timers(Generic[Item]):
         """Wait for `due`. `tie` orders items due at the same ms; (due, tie) must be unique to the item."""
         heappush(self._heap, (due, tie, item))
 
+    def earliest(self) -> dict[int, int]:
+        """Return the due time of the first entry of each tie, entries of items that no longer wait included."""
+        return {tie: due for due, tie, _ in sorted(self._heap, key=lambda entry: entry[:2], reverse=True)}
+
     def next_due(self) -> int | None:
         """Return the earliest time for which something waits."""
         heap = self._heap

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.core.inputs import FAILED, RETURNED
+from streams.core.inputs import FAILED, HEARTBEAT, RETURNED
 from streams.core.policy import Policy, TenantRules
 from tests.builders import make_cancel, make_policy, make_report
 from tests.drivers import Driver
@@ -282,15 +282,28 @@ def test_a_higher_class_that_waits_for_tokens_holds_the_lower_one() -> None:
 
 
 def test_rescheduling_fills_no_memory() -> None:
-    """Each charge moves the flow in the heap and leaves a stale entry behind."""
+    """Each charge puts the next visit off and leaves a stale entry in the heap."""
     driver = Driver(make_policy(quantum=10, runs=1))
+    driver.submit("a", "a1", "a2", cost=10)
     driver.submit("b", "b1", cost=10)
-    driver.submit("a", *[f"a{number}" for number in range(150)], cost=10)
-    for number in range(150):
-        driver.submit("a", f"x{number}", cost=10)
-        driver.step(make_cancel("a", f"a{number}"))
-        ring = driver.shard._state.rings["default"]
-        assert len(ring._heap) <= 2 * ring.active + 64
+    driver.submit("gone", "g1", cost=10)
+    driver.step(make_cancel("gone", "g1"))
+    ring = driver.shard._state.rings["default"]
+    largest = 0
+    for tokens in range(20, 2_000, 10):
+        driver.step(make_report(driver.dispatches[0], HEARTBEAT, tokens))
+        largest = max(largest, len(ring._heap))
+    assert largest <= 2 * ring.active + 64 + 1
+    assert driver.serve_all() == ["a1", "b1", "a2"]
+
+
+def test_a_blocked_flow_leaves_when_its_queue_is_cancelled() -> None:
+    driver = Driver(make_policy(rules={"a": TenantRules(max_runs_in_flight=1)}))
+    driver.submit("a", "a1", "a2", cost=40)
+    assert (driver.flow("a").state, driver.flow("a").deficit) == ("blocked", 60)
+    driver.step(make_cancel("a", "a2"))
+    assert (driver.flow("a").state, driver.flow("a").deficit) == ("idle", 0)
+    assert not driver.flow_row("a").half_visit
 
 
 @pytest.mark.parametrize("quantum", [1, 10, 100, 1_000])

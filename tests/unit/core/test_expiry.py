@@ -1,0 +1,148 @@
+"""What time does by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.core import counts, reasons
+from streams.core.inputs import RETURNED
+from streams.core.policy import Leases, Memory
+from streams.core.records import EndedRecord
+from tests.builders import make_policy, make_report
+from tests.drivers import START_MS, Driver
+
+LEASES = Leases(lease_ms=100, max_lease_ms=1_000, backoff_ms=10)
+
+
+def test_nothing_is_due_where_nothing_waits() -> None:
+    assert Driver(make_policy()).shard.next_timer_ms() is None
+
+
+def test_the_earliest_of_leases_and_waits_is_due() -> None:
+    driver = Driver(make_policy(leases=LEASES))
+    driver.submit("a", "later", not_before_ms=START_MS + 300)
+    assert driver.shard.next_timer_ms() == START_MS + 300
+    driver.submit("a", "now")
+    assert driver.shard.next_timer_ms() == START_MS + 100
+    driver.submit("a", "sooner", not_before_ms=START_MS + 50)
+    assert driver.shard.next_timer_ms() == START_MS + 50
+
+
+def test_a_delayed_run_waits_outside_the_ring_until_its_time() -> None:
+    driver = Driver(make_policy())
+    driver.submit("a", "r1", not_before_ms=START_MS + 50)
+    assert driver.flow("a").state == "idle"
+    assert driver.shard.snapshot().shard.queued_runs == 1
+    assert driver.step(after_ms=49).dispatches == []
+    assert [dispatch.run_id for dispatch in driver.step(after_ms=1).dispatches] == ["r1"]
+
+
+def test_a_delayed_run_goes_to_its_place_by_position() -> None:
+    driver = Driver(make_policy(runs=1))
+    driver.submit("a", "first")
+    driver.submit("a", "delayed", not_before_ms=START_MS + 50)
+    driver.submit("a", "last")
+    driver.step(after_ms=50)
+    assert driver.serve_all() == ["first", "delayed", "last"]
+
+
+def test_a_time_that_has_passed_is_no_delay() -> None:
+    driver = Driver(make_policy())
+    assert driver.submit("a", "r1", not_before_ms=START_MS).dispatches
+
+
+def test_a_run_still_queued_at_its_deadline_is_dropped_with_a_reason() -> None:
+    driver = Driver(make_policy(runs=1))
+    driver.submit("b", "blocker")
+    driver.submit("a", "r1", deadline_ms=START_MS + 50, body=b"payload")
+    assert driver.shard.next_timer_ms() == START_MS + 50
+    effects = driver.step(after_ms=60)
+    (rejection,) = effects.rejections
+    assert (rejection.reason, rejection.limit, rejection.value) == (reasons.EXPIRED, START_MS + 50, START_MS + 60)
+    assert (rejection.retry_after_ms, rejection.body) == (None, b"payload")
+    assert effects.counts == {counts.EXPIRED: 1}
+    assert ("run", "a", "r1") not in driver.rows
+
+
+def test_a_delayed_run_expires_too() -> None:
+    driver = Driver(make_policy())
+    driver.submit("a", "r1", not_before_ms=START_MS + 500, deadline_ms=START_MS + 50)
+    assert driver.shard.next_timer_ms() == START_MS + 50
+    assert driver.step(after_ms=50).counts == {counts.EXPIRED: 1}
+
+
+def test_a_delayed_run_keeps_its_deadline_once_it_is_queued() -> None:
+    driver = Driver(make_policy(runs=1))
+    driver.submit("b", "blocker")
+    driver.submit("a", "r1", not_before_ms=START_MS + 50, deadline_ms=START_MS + 90)
+    driver.step(after_ms=50)
+    assert driver.shard.next_timer_ms() == START_MS + 90
+    assert driver.step(after_ms=40).counts == {counts.EXPIRED: 1}
+
+
+def test_a_run_in_flight_does_not_expire_but_its_retry_does() -> None:
+    driver = Driver(make_policy())
+    driver.submit("a", "r1", deadline_ms=START_MS + 50)
+    assert driver.step(after_ms=60).counts == {}
+    effects = driver.step(make_report(driver.dispatches[0], RETURNED))
+    assert effects.counts == {counts.RETURNED: 1, counts.EXPIRED: 1}
+
+
+def test_a_report_that_comes_with_the_end_of_its_lease_is_in_time() -> None:
+    driver = Driver(make_policy(leases=LEASES))
+    driver.submit("a", "r1")
+    effects = driver.succeed(driver.dispatches[0], after_ms=100)
+    assert effects.counts == {counts.SUCCEEDED: 1}
+
+
+def test_leases_run_out_in_order() -> None:
+    driver = Driver(make_policy(leases=LEASES))
+    driver.submit("a", "r1", lease_ms=200)
+    driver.submit("a", "r2", lease_ms=100)
+    assert [each.run_id for each in driver.step(after_ms=100).settlements] == ["r2"]
+    assert [each.run_id for each in driver.step(after_ms=100).settlements] == ["r1"]
+
+
+def test_the_time_without_an_owner_expires_nobody() -> None:
+    driver = Driver(make_policy(leases=LEASES))
+    driver.submit("a", "r1")
+    driver.step(after_ms=40)
+    effects = driver.take_over(after_ms=10_000)
+    assert not effects.counts
+    assert driver.shard.next_timer_ms() == driver.now_ms + 60
+    assert driver.step(after_ms=60).counts == {counts.LOST: 1, counts.RETRIED: 1}
+
+
+def ended_rows(driver: Driver) -> list[list[tuple[str, str]]]:
+    return [row.runs for row in driver.rows.values() if isinstance(row, EndedRecord)]
+
+
+def end(driver: Driver, *run_ids: str, after_ms: int = 0) -> None:
+    driver.submit("a", *run_ids, after_ms=after_ms)
+    driver.succeed(*driver.dispatches[-len(run_ids) :])
+
+
+def test_runs_that_ended_in_one_step_share_a_page() -> None:
+    driver = Driver(make_policy())
+    end(driver, "r1", "r2")
+    end(driver, "r3")
+    assert ended_rows(driver) == [[("a", "r1"), ("a", "r2")], [("a", "r3")]]
+
+
+def test_ended_runs_are_forgotten_after_their_time() -> None:
+    driver = Driver(make_policy(memory=Memory(ended_ms=100)))
+    end(driver, "r1")
+    end(driver, "r2", after_ms=50)
+    driver.step(after_ms=50)
+    assert ended_rows(driver) == [[("a", "r1")], [("a", "r2")]]
+    driver.step(after_ms=1)
+    assert ended_rows(driver) == [[("a", "r2")]]
+    assert driver.submit("a", "r1").dispatches
+
+
+@pytest.mark.parametrize(("most", "left"), [(3, 3), (2, 2), (1, 1), (0, 0)])
+def test_the_oldest_are_forgotten_first_above_a_number(most: int, left: int) -> None:
+    driver = Driver(make_policy(memory=Memory(ended_runs=most)))
+    for run_id in ("r1", "r2", "r3"):
+        end(driver, run_id)
+    assert ended_rows(driver) == [[("a", run_id)] for run_id in ("r1", "r2", "r3")[3 - left :]]

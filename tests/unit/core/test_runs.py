@@ -1,0 +1,67 @@
+"""A run beside its record: what it waits for, and what lies behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.core.records import RetryRecord, RunRecord
+from streams.core.runs import Run, RunState
+
+
+def adopted(**fields: object) -> Run:
+    values = {
+        "tenant": "a",
+        "run_id": "r1",
+        "workflow": "flow",
+        "class_": "default",
+        "position": 1,
+        "estimate": 10,
+        "max_tokens": None,
+        "deadline_ms": None,
+        "max_attempts": 3,
+        "lease_ms": 100,
+        "submitted_ms": 0,
+        "not_before_ms": 0,
+        "body": b"",
+    }
+    return Run.adopt(RunRecord(**(values | fields)))  # type: ignore[arg-type]
+
+
+def test_an_adopted_run_has_no_attempt_behind_it() -> None:
+    run = adopted(not_before_ms=70)
+    assert (run.state, run.attempt, run.tries, run.ready_ms) == (RunState.QUEUED, 0, 0, 70)
+    assert not run.retried
+
+
+@pytest.mark.parametrize(
+    ("state", "deadline", "due"),
+    [
+        (RunState.QUEUED, None, None),
+        (RunState.QUEUED, 90, 90),
+        (RunState.DELAYED, None, 70),
+        (RunState.DELAYED, 90, 70),
+        (RunState.DELAYED, 60, 60),
+        (RunState.IN_FLIGHT, 90, None),
+        (RunState.ENDED, 90, None),
+    ],
+)
+def test_what_it_waits_for(state: RunState, deadline: int | None, due: int | None) -> None:
+    run = adopted(not_before_ms=70, deadline_ms=deadline)
+    run.state = state
+    assert run.due_ms() == due
+
+
+def test_the_retry_row_leaves_out_the_attempt_in_flight() -> None:
+    run = adopted()
+    run.attempt, run.tries, run.ready_ms, run.lost = 3, 2, 50, {1: 8}
+    assert run.retry_record() == RetryRecord("a", "r1", attempt=3, tries=2, ready_ms=50, lost={1: 8})
+    run.state = RunState.IN_FLIGHT
+    assert run.retry_record() == RetryRecord("a", "r1", attempt=2, tries=1, ready_ms=50, lost={1: 8})
+
+
+def test_resuming_takes_over_what_the_row_says() -> None:
+    run = adopted()
+    row = RetryRecord("a", "r1", attempt=3, tries=2, ready_ms=50, lost={1: 8})
+    run.resume(row)
+    assert run.retried
+    assert run.retry_record() == row

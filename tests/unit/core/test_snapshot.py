@@ -1,0 +1,106 @@
+"""What a person may see."""
+
+from __future__ import annotations
+
+from streams.core.policy import TenantRules
+from streams.core.snapshot import FlowView, ShardView
+from tests.assertions import rows_of
+from tests.builders import make_policy
+from tests.drivers import START_MS, Driver
+
+
+def test_the_shard_as_a_whole() -> None:
+    driver = Driver(make_policy(runs=4, tokens=900, quantum=50), shard=1, shards=2)
+    driver.submit("a", "r1", "r2", "r3", cost=100)
+    driver.succeed(driver.dispatches[0], after_ms=160)
+    assert driver.shard.snapshot().shard == ShardView(
+        shard=1,
+        shards=2,
+        epoch=0,
+        step=3,
+        now_ms=START_MS + 160,
+        seq=3,
+        policy_name="test",
+        policy_version=1,
+        quantum=50,
+        window_runs=2,
+        window_tokens=450,
+        flight_runs=2,
+        flight_tokens=200,
+        queued_runs=0,
+        known_flows=1,
+        active_flows=0,
+        attempt_ms=10,  # a sixteenth of the first sample
+    )
+
+
+def test_a_flow() -> None:
+    rules = {"a": TenantRules(plan="gold", weight=3, max_runs_in_flight=9)}
+    driver = Driver(make_policy(runs=1, quantum=50, rules=rules))
+    driver.submit("a", "r1", cost=100, submitted_ms=5)
+    driver.submit("a", "r2", cost=400, submitted_ms=6)
+    driver.submit("a", "r3", cost=30, not_before_ms=START_MS + 1_000)
+    driver.submit("b", "r1")
+    assert driver.shard.snapshot().flows[0] == FlowView(
+        tenant="a",
+        class_="default",
+        plan="gold",
+        weight=3,
+        state="active",
+        queued_runs=1,
+        queued_tokens=400,
+        flight_runs=1,
+        flight_tokens=100,
+        deficit=0,
+        rounds_to_go=3,
+        charged=100,
+        actual=0,
+        dispatched=1,
+        ended=0,
+        oldest_submitted_ms=6,
+        stated_share_ppm=750_000,
+    )
+
+
+def test_states_and_shares() -> None:
+    rules = {"capped": TenantRules(max_runs_in_flight=1), "heavy": TenantRules(weight=3)}
+    driver = Driver(make_policy(runs=2, quantum=1_000, rules=rules))
+    driver.submit("idle", "r0")
+    driver.serve_all()
+    driver.submit("capped", "r1", "r2")
+    driver.submit("heavy", "r1", "r2")
+    driver.submit("light", "r1")
+    seen = {view.tenant: (view.state, view.stated_share_ppm) for view in driver.shard.snapshot().flows}
+    assert seen == {
+        "idle": ("idle", 0),
+        "capped": ("blocked", 0),
+        "heavy": ("active", 750_000),
+        "light": ("active", 250_000),
+    }
+
+
+def test_whose_turn_it_is_has_no_rounds_to_go() -> None:
+    driver = Driver(make_policy(runs=1, quantum=1_000))
+    driver.submit("a", "r1", "r2")
+    view = driver.flow("a")
+    assert (view.state, view.rounds_to_go, view.deficit) == ("active", 0, 900)
+
+
+def test_flows_are_ordered_by_class_then_place() -> None:
+    driver = Driver(make_policy(classes=("high", "low")))
+    driver.submit("z", "r1", class_="low")
+    driver.submit("a", "r1", class_="low")
+    driver.submit("m", "r1", class_="high")
+    assert [(view.class_, view.tenant) for view in driver.shard.snapshot().flows] == [
+        ("high", "m"),
+        ("low", "z"),
+        ("low", "a"),
+    ]
+
+
+def test_looking_changes_nothing() -> None:
+    driver = Driver(make_policy(runs=1))
+    driver.submit("a", "r1", "r2")
+    before = rows_of(driver.shard)
+    driver.shard.snapshot()
+    assert rows_of(driver.shard) == before
