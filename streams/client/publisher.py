@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -41,6 +42,7 @@ class Publisher:
         # Not `or`: a producer with nothing queued has the length 0.
         self._producer = make_producer(kafka, report_success=True) if producer is None else producer
         self._sender = Sender(self._producer)
+        self._lock = Lock()  # guards the next two: deliveries are told in whichever thread polls
         self._failed = 0  # since the last flush
         self._first: FairstreamError | None = None
 
@@ -110,8 +112,9 @@ class Publisher:
         Raises `NotDelivered` if any record since the last flush failed, or is still on its way after `timeout_s`.
         """
         pending = self._sender.flush(timeout_s)
-        failed, first = self._failed, self._first
-        self._failed, self._first = 0, None
+        with self._lock:
+            failed, first = self._failed, self._first
+            self._failed, self._first = 0, None
         if failed or pending:
             what = f"{failed + pending} records were not taken by Kafka"
             why = str(first) if first else f"no answer within {timeout_s:g} s"
@@ -146,8 +149,9 @@ class Publisher:
 
     def _settled(self, delivery: Delivery) -> None:
         if delivery.error is not None:
-            self._failed += 1
-            self._first = self._first or delivery.error
+            with self._lock:
+                self._failed += 1
+                self._first = self._first or delivery.error
 
 
 def _moment_ms(field: str, moment: datetime | None) -> int | None:
