@@ -20,6 +20,7 @@ def test_own_settings_win_over_the_file() -> None:
     settings = KafkaSettings(servers="a:1,b:2", options={"sasl.username": "u", "linger.ms": "50"})
     client = settings.client(linger_ms=2, acks="all")
     assert client["bootstrap.servers"] == "a:1,b:2"
+    assert KafkaSettings(servers="a:1", options={"reconnect.backoff.ms": "7"}).client()["reconnect.backoff.ms"] == "7"
     assert (client["sasl.username"], client["linger.ms"], client["acks"]) == ("u", 2, "all")
 
 

@@ -41,6 +41,23 @@ def test_as_many_run_at_once_as_the_limit_says() -> None:
     assert {ends.next()[1].status for _ in range(8)} == {"succeeded"}
 
 
+def test_more_runs_than_the_limit_wait_for_a_thread() -> None:
+    ends = Ends()
+    threads = Threads(2, ends)
+    go_on = threading.Event()
+    names = set()
+
+    def wait(_: Run) -> None:
+        names.add(threading.current_thread().name)
+        go_on.wait(WAIT_S)
+
+    for number in range(6):
+        threads.start(make_run(number), wait)
+    go_on.set()
+    assert {ends.next()[0] for _ in range(6)} == {f"r{number}" for number in range(6)}
+    assert len(names) == 2
+
+
 def test_one_after_the_other_needs_few_threads() -> None:
     ends = Ends()
     threads = Threads(100, ends)
