@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streams.core.effects import Dispatch, Effects, Settlement
-from streams.core.inputs import SUCCEEDED, Completion, Submit, Takeover
+from streams.core.inputs import SUCCEEDED, Completion, SetPolicy, Submit, Takeover
 from streams.core.policy import Policy
 from streams.core.records import (
     ENDED,
@@ -47,6 +47,7 @@ class BareShard:
         self._flows: dict[str, FlowRecord] = {}
         self._histories: dict[str, HistoryRecord] = {}
         self._ended = 0
+        self._policy_version = -1
 
     @classmethod
     def load(cls, shard: int, shards: int, records: Iterable[Record]) -> BareShard:
@@ -77,6 +78,8 @@ class BareShard:
                     self._settle(given, out)
             elif isinstance(given, Takeover):
                 record.epoch = given.epoch
+            elif isinstance(given, SetPolicy):
+                self._policy_version = given.position
         return out
 
     def next_timer_ms(self) -> int | None:
@@ -119,8 +122,8 @@ class BareShard:
 
     @property
     def policy_version(self) -> int:
-        """No policy is ever in force."""
-        return -1
+        """The last policy it was told, which changes nothing."""
+        return self._policy_version
 
     def _dispatch(self, run: Submit, out: Effects) -> None:
         record = self._record
