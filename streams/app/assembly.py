@@ -24,7 +24,10 @@ from streams.app.step import Stepper
 from streams.app.takeover import Fleet
 from streams.app.transaction import KafkaWriter
 
+_REQUEST_S: Final = 90.0
+_REQUEST_MARGIN_S: Final = 10.0
 _HEARTBEATS: Final = 5  # in a session timeout: four may be lost
+_HEARTBEAT_S: Final = 1.0  # at most: it is by the answer to one that a member hears of a rebalance
 _STREAM_BUFFER: Final = 16  # events; each is a whole batch, and the inbox behind it is the real buffer
 
 
@@ -107,7 +110,9 @@ def make_app(settings: Settings, data_dir: Path, fleet: Fleet) -> SchedulerApp:
         broker=[f"kafka://{server.strip()}" for server in settings.kafka.split(",")],
         broker_credentials=credentials(kafka.options),
         broker_session_timeout=settings.session_timeout_s,
-        broker_heartbeat_interval=settings.session_timeout_s / _HEARTBEATS,
+        broker_heartbeat_interval=min(settings.session_timeout_s / _HEARTBEATS, _HEARTBEAT_S),
+        # Faust refuses a session that is longer than a request may take.
+        broker_request_timeout=max(settings.session_timeout_s + _REQUEST_MARGIN_S, _REQUEST_S),
         broker_rebalance_timeout=max(settings.session_timeout_s, 10.0),
         broker_commit_interval=1.0,
         consumer_auto_offset_reset="earliest",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import aiokafka
+import uvloop
 from faust.transport import consumer as stock
 from faust.transport.drivers import aiokafka as driver
 from faust.transport.utils import DefaultSchedulingStrategy
@@ -82,8 +83,8 @@ class Consumer(driver.Consumer):
 
     @replaces(driver.Consumer, "_new_consumer_thread", "0870ec53dea7")
     def _new_consumer_thread(self) -> ConsumerThread:
-        """Puts our thread in place."""
-        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+        """Puts our thread in place, on a fast loop: stock would make a plain one whatever runs in the main thread."""
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon, thread_loop=uvloop.new_event_loop())
 
     @replaces(stock.ThreadDelegateConsumer, "subscribe", "74b297c2183d")
     async def subscribe(self, topics: Iterable[str]) -> None:
@@ -132,12 +133,23 @@ class Consumer(driver.Consumer):
             expected = self._read_offset[tp]
             if expected is not None and batch.offset < expected:
                 continue
-            # A put into a stream that is suspended never returns. Waiting for it would hold the lock for ever.
-            await self.wait_first(self.callback(self._to_message(tp, batch)), self.suspend_flow.wait())
+            await self._deliver(self._to_message(tp, batch))
             if not self._may_deliver():
                 break
             self._read_offset[tp] = batch.offset
         return bool(records)
+
+    async def _deliver(self, message: Any) -> None:
+        """Hand a message to its stream, or break off when the flow is suspended.
+
+        A put into a suspended stream never returns: waiting for it alone would hold the delivery lock for ever.
+        """
+        delivery = asyncio.ensure_future(self.callback(message))
+        await asyncio.sleep(0)
+        if not delivery.done():  # seldom, and a race costs three tasks
+            await self.wait_first(delivery, self.suspend_flow.wait())
+        if delivery.done() and not delivery.cancelled():
+            delivery.result()
 
     def _may_deliver(self) -> bool:
         """Whether the flow is on. Asked anew after each await: a rebalance may have stopped it."""
