@@ -5,11 +5,11 @@ from the very arrivals, costs and slots of that run, without any delay of its ow
 
 What may not happen here: a figure that was not measured, or a claim that cannot fail.
 
-Rooms: `story` says what happens; `run` plays it (`kafka`, `processes`, `observer`, `player`); `records` is what was
-read; `measure` and `claims` make figures of it; `show` and `progress` print.
+Rooms: `entry` is the door; `story` says what happens; `run` plays it (`deployment`, `observer`, `player`); `records`
+is what was read; `measure` and `claims` make figures of it; `show` and `progress` print.
 """
 
+from streams.demo.entry import run_demo
 from streams.demo.options import DemoOptions
-from streams.demo.run import run_demo
 
 __all__ = ["DemoOptions", "run_demo"]

@@ -70,7 +70,7 @@ def measure(story: Story, records: Records, accounts: Mapping[str, Account], beg
         fifo_makespan_ms=makespan_ms(fifo),
         tokens=sum(arrival.tokens for arrival in arrivals),
         contest=contest,
-        shares=shares(served, contest.interval, weights) if contest else {},
+        shares=shares(served, contest, weights) if contest else {},
         gaps=gaps(served, contest, weights, story.policy.quantum) if contest else (),
         ledgers=_ledgers(story, records, accounts),
         attempts=sum((handed.tenant, handed.run_id) in keys for handed in records.handed),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from streams.simulate.backlog import Interval
+from streams.simulate.backlog import Contest
 from streams.simulate.oracle import max_min
 from streams.simulate.pool import Served
 
@@ -20,11 +20,14 @@ class Share(NamedTuple):
     observed: int  # handed out in the interval
 
 
-def shares(served: Sequence[Served], interval: Interval, weights: Mapping[str, int]) -> dict[str, Share]:
+def shares(served: Sequence[Served], contest: Contest, weights: Mapping[str, int]) -> dict[str, Share]:
     """Return the share of every tenant that asked for anything in the interval, in the order of the first arrivals.
 
+    Whoever was backlogged all the time could have used any amount: what it asked for is no limit to its stated share.
+    (It were a circle otherwise: the interval ends when one of them has been given all it asked for.)
     `sum(stated) == sum(observed)`: what is compared is the division, not the amount.
     """
+    interval = contest.interval
     asked: dict[str, int] = {}
     observed: dict[str, int] = {}
     for run in sorted(served, key=lambda each: each.arrival.at_ms):
@@ -33,7 +36,9 @@ def shares(served: Sequence[Served], interval: Interval, weights: Mapping[str, i
             asked[tenant] = asked.get(tenant, 0) + tokens
         if interval.contains(run.decided_ms):
             observed[tenant] = observed.get(tenant, 0) + tokens
-    stated = max_min(sum(observed.values()), asked, weights)
+    given = sum(observed.values())
+    demands = {tenant: given if tenant in contest.tenants else tokens for tenant, tokens in asked.items()}
+    stated = max_min(given, demands, weights)
     return {
         tenant: Share(weights[tenant], tokens, stated[tenant], observed.get(tenant, 0))
         for tenant, tokens in asked.items()

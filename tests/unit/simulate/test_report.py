@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from streams.simulate.backlog import Interval
+from streams.simulate.backlog import Contest, Interval
 from streams.simulate.pool import Served
 from streams.simulate.report import Share, jain, makespan_ms, shares
 from streams.simulate.waits import Waits, percentile, waits
@@ -37,8 +37,15 @@ def test_waits_are_told_by_tenant_in_the_order_of_their_first_arrivals() -> None
 
 def test_the_stated_share_is_max_min_of_what_was_asked_for() -> None:
     served = [run("big", 0, at, tokens=30) for at in range(10, 20)] + [run("small", 12, 13, tokens=20)]
-    found = shares(served, Interval(10, 20), {"big": 1, "small": 4})
+    found = shares(served, Contest(Interval(10, 20), ("big",)), {"big": 1, "small": 4})
     assert found == {"big": Share(1, 300, 300, 300), "small": Share(4, 20, 20, 20)}
+
+
+def test_who_was_backlogged_all_the_time_could_have_used_any_amount() -> None:
+    # Both got all they had asked for when the interval ended; by weight `b` should have had twice as much as `a`.
+    served = [run("a", 0, at) for at in range(10, 20)] + [run("b", 0, at) for at in range(10, 20)]
+    found = shares(served, Contest(Interval(10, 20), ("a", "b")), {"a": 1, "b": 3})
+    assert found == {"a": Share(1, 100, 50, 100), "b": Share(3, 100, 150, 100)}
 
 
 def test_what_is_out_of_the_interval_counts_for_nobody() -> None:
@@ -48,13 +55,13 @@ def test_what_is_out_of_the_interval_counts_for_nobody() -> None:
         run("b", 19, 25),  # filed in it, served after it
         run("b", 20, 20),  # filed after it
     ]
-    found = shares(served, Interval(10, 20), {"a": 1, "b": 1})
+    found = shares(served, Contest(Interval(10, 20), ()), {"a": 1, "b": 1})
     assert found == {"a": Share(1, 10, 5, 10), "b": Share(1, 10, 5, 0)}
 
 
 def test_stated_and_observed_divide_the_same_amount() -> None:
     served = [run("a", 0, at, tokens=7) for at in range(10)] + [run("b", 0, at, tokens=3) for at in range(10)]
-    found = shares(served, Interval(0, 5), {"a": 1, "b": 2})
+    found = shares(served, Contest(Interval(0, 5), ()), {"a": 1, "b": 2})
     assert sum(share.stated for share in found.values()) == sum(share.observed for share in found.values()) == 50
     assert [share.stated for share in found.values()] == [20, 30]
 

@@ -1,0 +1,30 @@
+import pytest
+
+from streams.demo import DemoOptions, entry
+from streams.errors import NotInstalled
+
+
+def test_nothing_is_missing_here() -> None:
+    assert entry.missing_extras(local=True) == []
+
+
+@pytest.mark.parametrize(
+    ("absent", "local", "missing"),
+    [
+        ("faust", True, ["scheduler"]),
+        ("jgo", True, ["local"]),
+        ("jgo", False, []),
+        ("confluent_kafka", False, ["client"]),
+    ],
+)
+def test_what_is_missing_is_named_by_its_extra(
+    monkeypatch: pytest.MonkeyPatch, absent: str, missing: list[str], *, local: bool
+) -> None:
+    monkeypatch.setattr(entry, "find_spec", lambda name: None if name == absent else object())
+    assert entry.missing_extras(local=local) == missing
+
+
+def test_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "find_spec", lambda _: None)
+    with pytest.raises(NotInstalled, match=r"pip install 'fairstream\[client,scheduler,local\]'"):
+        entry.run_demo(DemoOptions())
