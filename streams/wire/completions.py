@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import orjson
-
 from streams.core.inputs import Completion
 from streams.wire.keys import check_key
 from streams.wire.reading import MAX_VALUE_BYTES, Reader
 from streams.wire.schema import cut_lengths
+from streams.wire.writing import cut, to_json
 
 _READER: Final[Reader] = Reader("completion")
 _CUT: Final = cut_lengths("completion")
@@ -29,7 +28,6 @@ def decode_completion(
     """
     check_key(key)
     message = _READER.read(value, max_bytes)
-    error, worker = message.error, message.worker
     return Completion(
         offset,
         message.tenant,
@@ -38,8 +36,8 @@ def decode_completion(
         message.status,
         message.tokens,
         message.retryable,
-        error[:_MAX_ERROR] if error else None,
-        worker[:_MAX_WORKER] if worker else None,
+        cut(message.error, _MAX_ERROR),
+        cut(message.worker, _MAX_WORKER),
     )
 
 
@@ -57,19 +55,20 @@ def encode_completion(
 ) -> bytes:
     """Return the value that reports on an attempt. Its key is `tenant` in UTF-8.
 
-    `status` is one of those in `streams.core.inputs`. Raises `BadRecord` for what the shard would refuse.
+    `status` is one of those in `streams.core.inputs`. `error` and `worker` are cut and repaired, never refused.
+    Raises `BadRecord` for what the shard would refuse.
     """
-    message: dict[str, object] = {"tenant": tenant, "run_id": run_id, "attempt": attempt, "status": status}
-    if tokens is not None:
-        message["tokens"] = tokens
-    if retryable:
-        message["retryable"] = True
-    if error:
-        message["error"] = error[:_MAX_ERROR]
-    if worker:
-        message["worker"] = worker[:_MAX_WORKER]
-    if shard is not None:
-        message["shard"] = shard
-    value = orjson.dumps(message)
+    message = {
+        "tenant": tenant,
+        "run_id": run_id,
+        "attempt": attempt,
+        "status": status,
+        "tokens": tokens,
+        "retryable": retryable or None,
+        "error": cut(error, _MAX_ERROR),
+        "worker": cut(worker, _MAX_WORKER),
+        "shard": shard,
+    }
+    value = to_json(message)
     decode_completion(None, value, 0)
     return value

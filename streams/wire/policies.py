@@ -11,6 +11,7 @@ from streams.core.policy_check import PolicyInvalid, parse_policy, policy_docume
 from streams.errors import BadRecord
 from streams.wire.reading import Reader
 from streams.wire.topics import MAX_MESSAGE_BYTES
+from streams.wire.writing import to_json
 
 _READER: Final[Reader] = Reader("policy")
 
@@ -24,15 +25,20 @@ class PolicyChange(NamedTuple):
 
 
 def encode_policy(change: PolicyChange) -> bytes:
-    """Return the value that states a policy. Its key is the policy's name in UTF-8."""
+    """Return the value that states a policy. Its key is the policy's name in UTF-8.
+
+    Raises `BadRecord`, naming the field, for what the shards would refuse.
+    """
     document = policy_document(change.policy)
-    return orjson.dumps({"author": change.author, "applied_ms": change.applied_ms, "policy": document})
+    value = to_json({"author": change.author, "applied_ms": change.applied_ms, "policy": document})
+    decode_policy(value)
+    return value
 
 
 def decode_policy(value: bytes | None) -> PolicyChange:
     """Return what a record of the policy topic states, checked as a whole.
 
-    Raises `BadRecord`, naming the first wrong field and listing all; the policy in force then stays.
+    Raises `BadRecord`, naming the first wrong field and how many more there are; the policy in force then stays.
     """
     message = _READER.read(value, MAX_MESSAGE_BYTES)
     # The document as it stands, for the reader above has passed over unknown fields: in a policy they are mistakes.
@@ -40,6 +46,7 @@ def decode_policy(value: bytes | None) -> PolicyChange:
     try:
         policy = parse_policy(document)
     except PolicyInvalid as invalid:
-        first = invalid.problems[0]
-        raise BadRecord(str(invalid), field=f"policy.{first.where}", value=first.value) from None
+        first, *others = invalid.problems
+        more = f"; and {len(others):,} more problems" if others else ""
+        raise BadRecord(first.message + more, field=f"policy.{first.where}", value=first.value) from None
     return PolicyChange(policy, message.author, message.applied_ms)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from streams.core.inputs import Cancel, Submit
-from streams.errors import BadRecord
 from streams.wire import body
 from streams.wire.keys import check_key, record_time
 from streams.wire.reading import MAX_VALUE_BYTES, Reader
+from streams.wire.writing import to_json
 
 _READER: Final[Reader] = Reader("run_request")
 _SUBMIT: Final = "submit"
@@ -70,9 +70,11 @@ def encode_request(
 ) -> bytes:
     """Return the value that asks for a run. Its key is `tenant` in UTF-8.
 
-    `payload` is any value orjson can write, or an `orjson.Fragment` of JSON text; None: no payload.
-    Raises `BadRecord` for whatever the shard would refuse without looking at its state.
+    `payload` is any value orjson can write (in which NaN and infinity become null), or an `orjson.Fragment` of
+    JSON text; None: no payload. Raises `BadRecord` for whatever the shard would refuse without looking at its state.
     """
+    if isinstance(payload, orjson.Fragment):
+        body.check(orjson.dumps(payload))  # text that ends too early would go on as other fields of the request
     message = {
         "tenant": tenant,
         "run_id": run_id,
@@ -87,28 +89,14 @@ def encode_request(
         "payload": payload,
         "headers": headers or None,
     }
-    return _encode_checked(message, max_bytes)
+    return _checked(to_json(message), max_bytes)
 
 
 def encode_cancel(*, tenant: str, run_id: str) -> bytes:
     """Return the value that takes a run back. Its key is `tenant` in UTF-8. Raises `BadRecord`, naming the field."""
-    return _encode_checked({"action": _CANCEL, "tenant": tenant, "run_id": run_id}, MAX_VALUE_BYTES)
+    return _checked(to_json({"action": _CANCEL, "tenant": tenant, "run_id": run_id}), MAX_VALUE_BYTES)
 
 
-def _encode_checked(message: dict[str, Any], max_bytes: int) -> bytes:
-    try:
-        value = orjson.dumps({name: part for name, part in message.items() if part is not None})
-    except orjson.JSONEncodeError as error:
-        raise BadRecord(f"cannot be written as JSON: {error}", field=_culprit(message)) from None
+def _checked(value: bytes, max_bytes: int) -> bytes:
     decode_request(None, value, 0, 0, max_bytes)
     return value
-
-
-def _culprit(message: dict[str, Any]) -> str:
-    """Name the first field that cannot be written by itself."""
-    for name, part in message.items():
-        try:
-            orjson.dumps(part)
-        except orjson.JSONEncodeError:
-            return name
-    return "payload"  # only nesting counts the whole, and only a payload nests

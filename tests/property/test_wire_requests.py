@@ -143,7 +143,8 @@ _fragments = st.sampled_from(
         b":",
     ]
 )
-_junk = st.binary(max_size=40) | st.lists(_fragments | st.binary(max_size=3), max_size=20).map(b"".join)
+_deep = st.tuples(_fragments, st.integers(200, 2_000)).map(lambda pair: pair[0] * pair[1])
+_junk = st.binary(max_size=40) | st.lists(_fragments | st.binary(max_size=3) | _deep, max_size=20).map(b"".join)
 
 
 @st.composite
@@ -152,7 +153,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     value = bytearray(encode_request(**draw(requests)))
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(value) - 1))
-        value[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2) | _fragments)
+        value[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2) | _fragments | _deep)
         value = value or bytearray(b"{")
     return bytes(value)
 

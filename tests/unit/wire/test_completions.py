@@ -74,7 +74,17 @@ def test_61_a_key_that_is_not_utf8_is_refused() -> None:
     assert refusal(encode_completion(**ECHO, status="started"), key=b"\xa2\xff").field == "key"
 
 
-def test_a_worker_is_told_what_the_shard_would_refuse() -> None:
+@pytest.mark.parametrize(
+    ("field", "value"), [("tokens", -1), ("tokens", 10**30), ("attempt", 0), ("run_id", "\udcff"), ("status", "done")]
+)
+def test_a_worker_is_told_what_the_shard_would_refuse(field: str, value: Any) -> None:
     with pytest.raises(BadRecord) as refused:
-        encode_completion(**ECHO, status="succeeded", tokens=-1)
-    assert refused.value.field == "tokens"
+        encode_completion(**{**ECHO, "status": "succeeded", field: value})
+    assert refused.value.field == field
+
+
+def test_text_for_people_never_costs_a_report() -> None:
+    # A program's output that is no UTF-8 comes to Python with such halves of surrogate pairs.
+    value = encode_completion(**ECHO, status="failed", tokens=5, error="no \udcff", worker="\udcffw")
+    completion = decode_completion(None, value, 3)
+    assert (completion.error, completion.worker, completion.tokens) == ("no ?", "?w", 5)

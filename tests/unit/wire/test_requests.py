@@ -10,7 +10,15 @@ import pytest
 
 from streams.core.inputs import Cancel, Submit
 from streams.errors import BadRecord
-from streams.wire import MAX_VALUE_BYTES, decode_request, encode_cancel, encode_request
+from streams.wire import (
+    MAX_VALUE_BYTES,
+    Position,
+    decode_rejection,
+    decode_request,
+    encode_cancel,
+    encode_request,
+    encode_unreadable,
+)
 from streams.wire.reading import MAX_DEPTH
 from tests.unit.wire.avro_values import assert_conforms
 
@@ -147,8 +155,9 @@ def test_23_a_key_that_says_something_else_does_not_matter() -> None:
         (b"", "not JSON"),
         (b'{"tenant":"a","run_id":"r","work', "not JSON"),
         (b"[" * 10_000_000, "at most 1000000"),
-        (b"[" * 1_000, "object"),
-        (b'{"tenant":' + b"[" * 100_000, "tenant"),
+        (b"[" * 200, "object"),
+        (b"[" * 1_000, "deeper"),
+        (b'{"tenant":' + b"[" * 100_000, "deeper"),
         (b'{"other":' + b"[" * 100_000, "deeper"),
         (b'{"tenant":"\xff","run_id":"r","workflow":"w"}', "UTF-8"),
         (b'{"tenant":"\\ud800","run_id":"r","workflow":"w"}', "not JSON"),
@@ -194,22 +203,30 @@ def test_a_payload_that_not_every_reader_can_read_is_refused(payload: bytes) -> 
     assert refusal(with_payload(payload)).field in {"payload", "value"}
 
 
-def test_depth_has_one_bound_wherever_the_caller_stands() -> None:
-    def nested(depth: int) -> bytes:
-        return with_payload(b"[" * depth + b"]" * depth)
-
-    def deep_in_the_stack(frames: int, value: bytes) -> bytes | None:
+@pytest.mark.parametrize("frames", [0, 400])
+@pytest.mark.parametrize("place", ["payload", "other", "tenant", "headers"])
+def test_depth_has_one_bound_wherever_it_is_and_the_caller_stands(place: str, frames: int) -> None:
+    def said_of(depth: int, frames: int) -> str:
         if frames:
-            return deep_in_the_stack(frames - 1, value)
+            return said_of(depth, frames - 1)
+        good = orjson.dumps(PLAIN)[:-1]
+        value = good + b',"%s":' % place.encode() + b'["",' * (depth - 1) + b"1" + b"]" * (depth - 1) + b"}"
         try:
-            return submit(value).body
-        except BadRecord:
-            return None
+            return repr(submit(value))
+        except BadRecord as error:
+            return decode_rejection(
+                encode_unreadable(error, None, value, Position("t", 0, 0), shard=0, step=1, at_ms=1)
+            ).detail
 
-    for frames in (0, 400):
-        assert deep_in_the_stack(frames, nested(MAX_DEPTH)) is not None
-        for depth in (MAX_DEPTH + 1, 600, 950, 5_000):
-            assert deep_in_the_stack(frames, nested(depth)) is None
+    assert "nested" not in said_of(MAX_DEPTH, frames)
+    for depth in (MAX_DEPTH + 1, 600, 950, 1_020, 5_000):
+        assert said_of(depth, frames) == f"value: nested deeper than {MAX_DEPTH}"
+
+
+@pytest.mark.parametrize("text", [r"\\", r"\"", r"\\\"[", "[{", r"[\\\\"])
+def test_brackets_in_a_text_are_not_depth(text: str) -> None:
+    payload = b"[" + b",".join([b'"' + text.encode() + b'"'] * 1_000) + b"]"
+    assert submit(with_payload(payload)).body == b'{"payload":' + payload + b"}"
 
 
 def test_many_brackets_side_by_side_are_not_depth() -> None:
@@ -241,6 +258,9 @@ def test_the_size_is_looked_at_before_anything_is_read() -> None:
         ({"payload": "x" * MAX_VALUE_BYTES}, "value"),
         ({"headers": {"k": 1}}, "headers[...]"),
         ({"run_id": "\ud800"}, "run_id"),
+        ({"payload": orjson.Fragment(b'1,"tenant":"globex"')}, "payload"),
+        ({"payload": orjson.Fragment(b"nan")}, "payload"),
+        ({"payload": orjson.Fragment(b"")}, "payload"),
     ],
 )
 def test_a_producer_is_told_what_the_shard_would_refuse(change: dict[str, Any], field: str) -> None:
