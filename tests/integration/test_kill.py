@@ -2,12 +2,15 @@
 
 Each scheduler that starts is given one point inside its steps at which it may die (`streams.app.faults`); some are
 killed from outside as well. Two run at a time and share the shards, so a death is a takeover, and a return another.
+The long form (`make chaos`) also freezes schedulers until others have taken over, and kills the broker.
 """
 
 import logging
 import os
 import random
+import signal
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,26 +20,43 @@ from streams.app.faults import POINTS
 from streams.local import LocalKafka
 from tests.integration.arithmetic import gather, problems
 from tests.integration.deployment import Deployment, deploy
+from tests.integration.processes import SESSION_S, SchedulerProcess
 from tests.integration.traffic import traffic
 
 LOG = logging.getLogger(__name__)
 
-KILLS = 200 if os.environ.get("FAIRSTREAM_TEST_PROFILE") == "nightly" else 20  # `make chaos` for the long form
 SHARDS = 4
 CHANCE = 0.01  # of dying, at the given point of each step
 LOOK_S = 0.1
 KILLED = -9
 
 
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How often what must happen. Kills come from inside and outside, one at least at each point of a step."""
+
+    kills: int
+    freezes: int = 0
+    broker_kills: int = 0
+    per_s: int = 150  # requests
+
+
+SHORT = Plan(kills=20)
+LONG = Plan(kills=200, freezes=30, broker_kills=10, per_s=300)
+PLAN = LONG if os.environ.get("FAIRSTREAM_TEST_PROFILE") == "nightly" else SHORT
+
+
 class Fate:
     """Restarts two schedulers whenever they die, and sees to it that they do."""
 
-    def __init__(self, here: Deployment, *, seed: int) -> None:
+    def __init__(self, here: Deployment, kafka: LocalKafka, plan: Plan, *, seed: int) -> None:
         self.here = here
         self.trace = here.folder / "faults.txt"
-        self.outside = 0
-        self.starts = 0
+        self.outside = self.freezes = self.broker_kills = self.starts = 0
+        self._kafka = kafka
+        self._plan = plan
         self._random = random.Random(seed)
+        self._thaw_at: dict[SchedulerProcess, float] = {}
         self.schedulers = [here.scheduler(f"scheduler-{number}", faults=self.next_fault()) for number in (1, 2)]
 
     @property
@@ -46,8 +66,15 @@ class Fate:
         return Counter(line.split()[1] for line in lines)
 
     @property
-    def kills(self) -> int:
-        return self.outside + self.inside.total()
+    def fulfilled(self) -> bool:
+        plan, inside = self._plan, self.inside
+        return (
+            self.outside + inside.total() >= plan.kills
+            and self.outside > 0
+            and all(inside[point] for point in POINTS)
+            and self.freezes >= plan.freezes
+            and self.broker_kills >= plan.broker_kills
+        )
 
     def next_fault(self) -> str:
         """One point for each scheduler that starts, in turn."""
@@ -56,55 +83,80 @@ class Fate:
         return f"{point}={CHANCE};seed={self.starts};trace={self.trace}"
 
     def act(self) -> None:
-        """Kill one from outside now and then, and start again whatever is dead."""
-        if self._random.random() < LOOK_S / 4:
-            scheduler = self._random.choice(self.schedulers)
-            if scheduler.poll() is None and scheduler.serving():
-                scheduler.kill()
-                self.outside += 1
+        """Do somebody harm now and then, and start again whatever is dead."""
+        if self._now_and_then(5):
+            self._kill()
+        if self.freezes < self._plan.freezes and self._now_and_then(10):
+            self._freeze()
+        if self.broker_kills < self._plan.broker_kills and self._now_and_then(30):
+            self.broker_kills += 1
+            self._kafka.kill(1)
+            self._kafka.start(1)
+        for scheduler, at in list(self._thaw_at.items()):
+            if clock.monotonic() >= at:
+                del self._thaw_at[scheduler]
+                scheduler.send(signal.SIGCONT)
         for scheduler in self.schedulers:
             code = scheduler.poll()
             assert code in {None, KILLED}, f"{scheduler.name} ended by itself, with {code}"
             if code is not None:
+                self._thaw_at.pop(scheduler, None)
                 scheduler.start(faults=self.next_fault())
 
-
-def run_under_kills(here: Deployment, *, kills: int, per_s: int, deadline_s: float, seed: int) -> Fate:
-    """Feed and kill until so many have died; then let two live schedulers finish, and prove the result."""
-    fate = Fate(here, seed=seed)
-    one, two = fate.schedulers
-    with one, two, traffic(here.servers, here.prefix, per_s=per_s) as (feeder, workers):
-        end = clock.monotonic() + deadline_s
-
-        def enough() -> bool:
-            fate.act()
-            return fate.kills >= kills and all(fate.inside[point] for point in POINTS)
-
-        clock.wait_until(enough, end - clock.monotonic(), LOOK_S, what=f"{kills} kills, and one at each point")
-        feeder.finish()
-        for scheduler in fate.schedulers:
+    def end(self) -> None:
+        """Leave two live schedulers that do no harm to themselves."""
+        for scheduler in self.schedulers:
             if scheduler.poll() is None:
                 scheduler.kill()
             scheduler.start(faults=None)
-        evidence = here.prove()
+
+    def _now_and_then(self, every_s: float) -> bool:
+        return self._random.random() < LOOK_S / every_s
+
+    def _kill(self) -> None:
+        scheduler = self._random.choice(self.schedulers)
+        if scheduler.poll() is None:
+            scheduler.kill()
+            self.outside += 1
+
+    def _freeze(self) -> None:
+        """Stop one for so long that the group gives its shards away, mostly."""
+        scheduler = self._random.choice(self.schedulers)
+        if scheduler not in self._thaw_at and scheduler.poll() is None and scheduler.serving():
+            scheduler.send(signal.SIGSTOP)
+            self._thaw_at[scheduler] = clock.monotonic() + SESSION_S * (1 + 2 * self._random.random())
+            self.freezes += 1
+
+
+@pytest.mark.slow
+def test_kills_lose_nothing_and_double_nothing(prefix: str, tmp_path: Path) -> None:
+    with LocalKafka() as kafka:
+        here = deploy(kafka.bootstrap, prefix, tmp_path, shards=SHARDS, window=200)
+        fate = Fate(here, kafka, PLAN, seed=1)
+        one, two = fate.schedulers
+        with one, two, traffic(here.servers, prefix, per_s=PLAN.per_s) as (feeder, workers):
+
+            def fulfilled() -> bool:
+                fate.act()
+                return fate.fulfilled
+
+            clock.wait_until(fulfilled, 12 * PLAN.kills, LOOK_S, what=f"{PLAN}")
+            feeder.finish()
+            fate.end()
+            evidence = here.prove(deadline_s=120)
         LOG.info(
-            "%d kills (%d from outside, %s), %d runs filed, %d dispatches, %d reports, %d steps, epochs %s",
-            fate.kills,
+            "%d kills from outside, %s inside, %d freezes, %d kills of the broker: %d runs filed, %d dispatches, "
+            "%d reports, %d steps, epochs %s",
             fate.outside,
             dict(fate.inside),
+            fate.freezes,
+            fate.broker_kills,
             feeder.filed,
             len(evidence.dispatches),
             workers.reported,
             sum(len(entries) for entries in evidence.journal.values()),
             [entries[-1].epoch for entries in evidence.journal.values()],
         )
-    return fate
-
-
-@pytest.mark.slow
-def test_kills_lose_nothing_and_double_nothing(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
-    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=SHARDS, window=200)
-    run_under_kills(here, kills=KILLS, per_s=150, deadline_s=12 * KILLS, seed=1)
 
 
 def test_the_arithmetic_finds_dispatches_sent_outside_the_transaction(
