@@ -59,7 +59,7 @@ class ConfigError(FairstreamError):
 
     def __str__(self) -> str:
         where = ": ".join(part for part in (self.source, self.field) if part)
-        got = "" if self.value is None else f" (got {self.value!r})"
+        got = "" if self.value is None else f" (got {shown(self.value)})"
         return f"{where}: {self.args[0]}{got}" if where else f"{self.args[0]}{got}"
 
 
@@ -127,31 +127,17 @@ class BadRecord(FairstreamError):
         self.value = value
 
     def __str__(self) -> str:
-        got = "" if self.value is None else f" (got {_short(self.value)})"
+        got = "" if self.value is None else f" (got {shown(self.value)})"
         return f"{self.field}: {self.args[0]}{got}" if self.field else f"{self.args[0]}{got}"
 
 
-class Refused(FairstreamError):
-    """The request is not accepted; act on the reason, or retry after the time given."""
-
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        reason: str,
-        limit: int | None = None,
-        current: int | None = None,
-        retry_after_ms: int | None = None,
-    ) -> None:
-        """`reason` is the machine-readable one, for example `queue_full`."""
-        super().__init__(message)
-        self.reason = reason
-        self.limit = limit
-        self.current = current
-        self.retry_after_ms = retry_after_ms
+# --- what messages are made of
 
 
-def _short(value: object, limit: int = 80) -> str:
-    """A value as shown in a message: input may be megabytes long."""
-    text = repr(value)
+def shown(value: object, limit: int = 80) -> str:
+    """A value as a message shows it: on one line, of at most `limit` characters, whatever it is."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested without end; an integer of more digits than Python prints
+        return f"a value of type {type(value).__name__} that is too large to show"
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -9,18 +9,20 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from streams.admin.toml_lines import line_of
+from streams.admin.toml_lines import TomlLines
 from streams.clock import monotonic
 from streams.core.policy import Policy
 from streams.core.policy_check import PolicyInvalid, Problem, parse_policy
 from streams.errors import BadRecord, ConfigError, Unavailable
 from streams.kafka import KafkaSettings, from_kafka, mapped_errors
-from streams.wire import MAX_MESSAGE_BYTES, PARTITIONER, PolicyChange, decode_policy, encode_policy
+from streams.wire import MAX_MESSAGE_BYTES, PolicyChange, decode_policy, encode_policy
 
 _PARTITION: Final = 0  # the only one: changes have one order
 
 # Covers an election of the partition's leader. librdkafka retries inside it.
 TIMEOUT_S: Final = 30.0
+
+_LISTED: Final = 50  # problems in one message
 
 _TOML_AT: Final = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 
@@ -35,11 +37,10 @@ class InForce(NamedTuple):
 def load_policy(path: Path) -> Policy:
     """Return the policy that a TOML file states.
 
-    Raises `ConfigError` if the file cannot be read, is not TOML, or has problems, all of which are listed with
-    their lines.
+    Raises `ConfigError` if the file cannot be read, is not TOML, or has problems, which are listed with their lines.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", source=str(path)) from error
     return parse_policy_text(text, str(path))
@@ -48,11 +49,16 @@ def load_policy(path: Path) -> Policy:
 def parse_policy_text(text: str, source: str) -> Policy:
     """Return the policy that a TOML text states; `source` names it in messages. Raises `ConfigError`."""
     try:
-        return parse_policy(tomllib.loads(text))
+        document = tomllib.loads(text)
+        repr(document)  # or a message that quotes it could fail as what is caught below
     except tomllib.TOMLDecodeError as error:
         at = _TOML_AT.fullmatch(str(error))
         what, place = (at["what"], f"{source}:{at['line']}") if at else (str(error), source)
         raise ConfigError(f"not TOML: {what}", source=place) from error
+    except (RecursionError, ValueError) as error:
+        raise ConfigError("something in it is nested too deep, or a number is too long", source=source) from error
+    try:
+        return parse_policy(document)
     except PolicyInvalid as invalid:
         raise _listed(text, source, invalid.problems) from invalid
 
@@ -60,16 +66,17 @@ def parse_policy_text(text: str, source: str) -> Policy:
 def publish_policy(settings: KafkaSettings, change: PolicyChange) -> int:
     """Write a policy to the policy topic and return its version, once all in-sync replicas have it.
 
-    Raises `Unavailable` if Kafka does not answer, `ConfigError` if the topic is not there or the policy too large.
+    Raises `Unavailable` if Kafka does not answer, `ConfigError` if the topic is not there or the shards would not take
+    the change (too large, its author's name too long).
     """
-    value = encode_policy(change)
-    if len(value) > MAX_MESSAGE_BYTES:
-        raise ConfigError("the policy is too large for one message; name fewer tenants", field="tenants")
+    try:
+        value = encode_policy(change)
+    except BadRecord as refused:
+        raise ConfigError(refused.args[0], field=refused.field, value=refused.value) from refused
     outcome: list[tuple[KafkaError | None, Message]] = []
     conf = settings.client(
         acks="all",
         enable_idempotence=True,
-        partitioner=PARTITIONER,
         message_max_bytes=MAX_MESSAGE_BYTES,
         message_timeout_ms=int(TIMEOUT_S * 1000),
         # A topic that is not known after this time is not there, rather than new.
@@ -146,11 +153,18 @@ def _read(message: Message) -> InForce | None:
 
 
 def _listed(text: str, source: str, problems: tuple[Problem, ...]) -> ConfigError:
-    placed = [(line_of(text, problem.path), problem) for problem in problems]
-    placed.sort(key=lambda pair: pair[0] or 0)  # stable: what has no line comes first, in the checker's order
-    places = [f"{source}:{line}" if line else source for line, _ in placed]
-    if len(problems) == 1:
-        only = problems[0]
-        return ConfigError(only.message, field=only.where, value=only.value, source=places[0])
-    lines = [f"  {place}: {problem}" for place, (_, problem) in zip(places, placed, strict=True)]
-    return ConfigError("\n".join([f"{len(problems)} problems; nothing was changed", *lines]), source=source)
+    lines = TomlLines(text)
+    placed = [(lines.of(problem.path) or 0, problem) for problem in problems]
+    placed.sort(key=lambda pair: pair[0])  # stable: what has no line comes first, in the checker's order
+    errors = [
+        ConfigError(
+            problem.message, field=problem.where, value=problem.value, source=f"{source}:{line}" if line else source
+        )
+        for line, problem in placed
+    ]
+    if len(errors) == 1:
+        return errors[0]
+    told = [f"{len(errors)} problems; nothing was changed", *(f"  {error}" for error in errors[:_LISTED])]
+    if len(errors) > _LISTED:
+        told.append(f"  and {len(errors) - _LISTED} more")
+    return ConfigError("\n".join(told), source=source)

@@ -4,77 +4,88 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 Path = tuple[str | int, ...]
 
-
-def line_of(text: str, path: Path) -> int | None:
-    """Return the line (from 1) where `path` stands, or what is nearest around it; None if nothing of it is there.
-
-    `path` leads through tables by name and through arrays by index: ("classes", 1, "name"). A line inside a
-    string or array of several lines may be taken for a key, so this is for messages only.
-    """
-    best, found = 0, None
-    for number, there in _lines(text):
-        common = _common(there, path)
-        # The whole of what stands there must lie on the path: a sibling's line would mislead.
-        if common > best and common == len(there):
-            best, found = common, number
-    return found
+_ENDS: Final = ("]", '"""', "'''")  # a value of several lines ends in a line with one of these
+_TRIES: Final = 100  # ends of one value; each is a parse of all of it, and no list in a policy is as long
 
 
-def _lines(text: str) -> Iterator[tuple[int, Path]]:
-    """Yield each line that begins a table or sets a key, with its full path."""
+class TomlLines:
+    """The lines (from 1) of a text that is TOML. A value of several lines stands where it begins."""
+
+    def __init__(self, text: str) -> None:
+        self._first: dict[Path, int] = {}
+        for number, path in _places(text):
+            self._first.setdefault(path, number)
+
+    def of(self, path: Path) -> int | None:
+        """Return the line where `path` stands, or what is nearest around it; None if nothing of it is there.
+
+        `path` leads through tables by name and through arrays by index: ("classes", 1, "name").
+        """
+        prefixes = (path[:length] for length in range(len(path), 0, -1))
+        return next((self._first[prefix] for prefix in prefixes if prefix in self._first), None)
+
+
+def _places(text: str) -> Iterator[tuple[int, Path]]:
+    """Yield every table, key and item, each with its line and its whole path."""
     table: Path = ()
     counts: dict[Path, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        stripped = line.strip()
-        if stripped.startswith("[["):
-            names = _names(stripped)
-            index = counts[names] = counts.get(names, -1) + 1
-            table = (*names, index)
+    for number, statement, parsed in _statements(text):
+        if statement.startswith("[["):
+            names = _names(parsed)
+            counts[names] = counts.get(names, -1) + 1
+            table = (*names, counts[names])
             yield number, table
-        elif stripped.startswith("["):
-            table = _names(stripped)
+        elif statement.startswith("["):
+            table = _names(parsed)
             yield number, table
-        elif "=" in stripped and not stripped.startswith("#"):
-            key = _key(stripped)
-            if key:
-                yield number, (*table, *key)
-
-
-def _key(line: str) -> Path:
-    """Return the names before the equals sign that ends the key: a quoted name may have one in it, too."""
-    at = line.find("=")
-    while at >= 0:
-        names = _names(line[:at] + "= 0")
-        if names:
-            return names
-        at = line.find("=", at + 1)
-    return ()
-
-
-def _names(line: str) -> Path:
-    """Let the parser itself read a header or key; () if it is none."""
-    try:
-        parsed: Any = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
-        return ()
-    names: list[str] = []
-    while isinstance(parsed, dict | list) and parsed:
-        if isinstance(parsed, list):
-            parsed = parsed[0]
         else:
-            name, parsed = next(iter(parsed.items()))
+            yield from ((number, (*table, *path)) for path in _paths(parsed))
+
+
+def _statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield each header and each key with its value: the line it begins in, its text, what the parser makes of it.
+
+    Nothing more comes after a value that could end in more than `_TRIES` lines.
+    """
+    begun, tries, parts = 0, 0, []
+    for number, line in enumerate(text.split("\n"), start=1):
+        begun = begun or number
+        parts.append(line)
+        if len(parts) > 1 and not any(end in line for end in _ENDS):
+            continue
+        statement = "\n".join(parts).strip()
+        try:
+            parsed = tomllib.loads(statement)
+        except tomllib.TOMLDecodeError:  # its value goes on in the next line
+            tries += 1
+            if tries > _TRIES:
+                return
+            continue
+        if parsed:
+            yield begun, statement, parsed
+        begun, tries, parts = 0, 0, []
+
+
+def _names(header: Any) -> Path:
+    """Return the path of a header's table: names only, as the last array in it is counted by the caller."""
+    names = []
+    while header:
+        if isinstance(header, list):
+            header = header[0]
+        else:
+            name, header = next(iter(header.items()))
             names.append(name)
     return tuple(names)
 
 
-def _common(one: Path, other: Path) -> int:
-    length = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        length += 1
-    return length
+def _paths(value: Any) -> Iterator[Path]:
+    """Yield the path of everything inside a value, what is outside first."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield (key,)
+        for path in _paths(item):
+            yield (key, *path)

@@ -52,6 +52,48 @@ def test_several_problems_are_listed_by_line() -> None:
     ]
 
 
+def test_of_very_many_problems_the_first_are_listed() -> None:
+    text = "".join(f"[tenants.t{number}]\nweight = 0\n" for number in range(5_000))
+    lines = str(refusal(text)).splitlines()
+    assert lines[0] == "p.toml: 5000 problems; nothing was changed"
+    assert lines[50] == "  p.toml:100: tenants.t49.weight: must be at least 1 (got 0)"
+    assert lines[51:] == ["  and 4950 more"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "0",
+        "-1",
+        "nan",
+        "inf",
+        "1e400",
+        "1.0",
+        "true",
+        '"5"',
+        "[1]",
+        "{ a = 1 }",
+        "2020-01-01",
+        "9" * 30,
+        pytest.param("9" * 5_000, id="5,000 digits"),
+        pytest.param("0x" + "f" * 10_000, id="10,000 hexadecimal digits"),
+        pytest.param("[" * 5_000 + "]" * 5_000, id="nested 5,000 deep"),
+    ],
+)
+@pytest.mark.parametrize("field", ["quantum", "default.weight", 'tenants."x.y\\u00e9".weight', "leases.max_attempts"])
+def test_whatever_stands_for_a_number_is_refused_with_its_place(field: str, value: str) -> None:
+    error = refusal(f"# a policy\n{field} = {value}\n")
+    assert str(error.source).startswith("p.toml")
+    assert len(str(error)) < 300
+    if len(value) < 100:
+        assert error.source == "p.toml:2"
+        assert error.field == field.replace("\\u00e9", "é")
+
+
+def test_tables_within_tables_without_end_are_refused() -> None:
+    assert "too deep" in str(refusal(".".join("a" * 5_000) + " = 1\n"))
+
+
 def test_what_is_not_toml_has_its_line() -> None:
     error = refusal("quantum = 5\nclosed = \n")
     assert error.source == "p.toml:2"
@@ -60,6 +102,12 @@ def test_what_is_not_toml_has_its_line() -> None:
 
 def test_a_key_that_stands_there_twice_is_refused() -> None:
     assert "not TOML" in str(refusal("quantum = 5\nquantum = 6\n"))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + SHIPPED.read_bytes())
+    assert load_policy(path) == Policy()
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
-from streams.admin.toml_lines import Path, line_of
+from streams.admin.toml_lines import Path, TomlLines
 
 TEXT = """\
 # quantum = 3
 quantum = 5
-window.runs = 6
+limits.overload = 6
 tenants."x = y".weight = 2
 
 [window]  # a comment
@@ -33,7 +35,7 @@ name = "a"
     ("path", "line"),
     [
         (("quantum",), 2),
-        (("window", "runs"), 3),
+        (("limits", "overload"), 3),
         (("tenants", "x = y", "weight"), 4),
         (("window",), 6),
         (("window", "tokens"), 7),
@@ -48,12 +50,46 @@ name = "a"
     ],
 )
 def test_the_line_of_a_path(path: Path, line: int | None) -> None:
-    assert line_of(TEXT, path) == line
+    assert tomllib.loads(TEXT)
+    assert TomlLines(TEXT).of(path) == line
 
 
-def test_an_inline_array_is_found_as_a_whole() -> None:
-    assert line_of('quantum = 1\nclasses = [{name = "a"}, {name = "a"}]\n', ("classes", 1, "name")) == 2
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("classes", 0, "name"), 2),
+        (("classes", 1), 2),
+        (("tenants", "acme", "weight"), 7),
+        (("tenants", "globex"), 8),
+        (("tenants", "quantum"), 9),
+        (("tenants", "quantum", "no", "such"), 9),
+        (("name",), 1),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_value_that_spans_lines_stands_where_it_begins(path: Path, line: int, end: str) -> None:
+    text = """\
+name = "\x85 \u2028 are no line ends"
+classes = [
+  { name = "a" },  # ]
+  { name = "a" },
+]
+[tenants]
+acme = { weight = 0 }
+globex.weight = 0
+quantum = 0
+"""
+    assert TomlLines(text.replace("\n", end)).of(path) == line
 
 
 def test_what_only_looks_like_a_key_is_passed_over() -> None:
-    assert line_of('text = """\n= 5\n"""\nquantum = 0\n', ("quantum",)) == 4
+    text = 'text = """\n= 5\n[tenants.acme]\nquantum = 1\n"""\nquantum = 0\n'
+    assert TomlLines(text).of(("quantum",)) == 6
+    assert TomlLines(text).of(("tenants", "acme")) is None
+
+
+def test_a_text_of_any_length_is_read_in_a_moment() -> None:
+    # Each would be parsed a thousand times over if every line were tried as the end of a value, or as a place.
+    assert TomlLines("x = [\n" + "[1],\n" * 20_000 + "]\n").of(("x",)) is None
+    tenants = TomlLines("".join(f"[tenants.t{number}]\nweight = 0\n" for number in range(5_000)))
+    assert [tenants.of(("tenants", f"t{number}", "weight")) for number in range(5_000)] == list(range(2, 10_001, 2))
