@@ -110,9 +110,11 @@ class StateTopic:
                 if clock.monotonic() > deadline:
                     raise Unavailable(f"reading {self._names.state}: nothing came for {_SILENCE_S:g} s")
 
-    def _decode(self, raw: Mapping[bytes, bytes]) -> dict[tuple[str, ...], Row]:
+    def _decode(self, raw: dict[bytes, bytes]) -> dict[tuple[str, ...], Row]:
+        """Return the rows; `raw` is used up, so that a large state is not in memory twice."""
         rows: dict[tuple[str, ...], Row] = {}
-        for key_bytes, value in raw.items():
+        while raw:
+            key_bytes, value = raw.popitem()
             shard, key = decode_key(key_bytes)
             if shard != self._shard:
                 raise StateUnreadable(f"partition {self._shard} of {self._names.state} has a row of shard {shard}")

@@ -121,6 +121,7 @@ class ShardTask(threading.Thread):
             self._serve()
         except BaseException as error:  # noqa: BLE001 - handed on, whatever it is
             failure = error
+        self._status.forget(self.shard)
         with self._lock:
             self._ended = True
             unanswered = [answer for _, answer in self._confirmations]

@@ -139,19 +139,23 @@ class Fleet:
         return wanted
 
     async def _own(self, shard: int) -> dict[TP, int]:
-        """Keep or open a shard; nothing is returned for one that somebody else has taken meanwhile."""
-        generation = self._generation
+        """Keep or open a shard, and return where its inputs go on; nothing if that failed.
+
+        A failure is a task's end, and dealt with as such: see `_missed`.
+        """
         kept = self._tasks.get(shard)
+        if kept is not None:
+            try:
+                return self._next_offsets(shard, await asyncio.wrap_future(kept.confirm(self._generation)))
+            except OwnershipLost:
+                self._drop(kept)
+            except Exception:  # noqa: BLE001 - see above
+                return {}
+        if self._closing:
+            return {}  # a fence now would be one against whoever comes after us
         try:
-            if kept is not None:
-                try:
-                    return self._next_offsets(shard, await asyncio.wrap_future(kept.confirm(generation)))
-                except OwnershipLost:
-                    self._drop(kept)
-            if self._closing:
-                return {}  # a fence now would be one against whoever comes after us
             return self._next_offsets(shard, await asyncio.wrap_future(self._open(shard).opened))
-        except OwnershipLost:
+        except Exception:  # noqa: BLE001 - see above
             return {}
 
     def _open(self, shard: int) -> ShardTask:
@@ -216,7 +220,8 @@ class Fleet:
             self._loop.call_later(self._lost_grace_s, self._check_lost, task.shard, self._generation, failure)
         else:
             error = failure or FairstreamError("it ended without being told to")
-            _LOG.error("streams.app.shard_failed shard=%d: %s", task.shard, error, exc_info=failure)
+            trace = None if isinstance(error, FairstreamError) else failure
+            _LOG.error("streams.app.shard_failed shard=%d: %s", task.shard, error, exc_info=trace)
             self._on_failure(error)
 
     def _check_lost(self, shard: int, generation: int, failure: OwnershipLost) -> None:

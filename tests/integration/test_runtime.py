@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from confluent_kafka import Consumer, TopicPartition
+
 from streams import clock
 from streams.app.intake import FORWARDED_ON
 from streams.core.policy import Policy, Window
@@ -119,3 +121,24 @@ def test_a_record_that_was_forwarded_is_never_forwarded_again(kafka: LocalKafka,
         scheduler.wait_until_ready({0, 1})
         clock.wait_until(lambda: len(here.gather().dispatches) == 1, 20, what="its dispatch")
     assert len(read_topic(here.servers, here.names.requests)) == 1
+
+
+def test_committed_offsets_follow_for_those_who_watch_the_lag(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=2)
+    group = f"{prefix}watched"
+    watcher = Consumer({"bootstrap.servers": here.servers, "group.id": group})
+    places = [TopicPartition(topic, n) for topic in (here.names.requests, here.names.completions) for n in range(2)]
+
+    def lag() -> int:
+        committed = watcher.committed(places, timeout=10)
+        ends = [watcher.get_watermark_offsets(place, timeout=10)[1] for place in places]
+        return sum(end - max(place.offset, 0) for place, end in zip(committed, ends, strict=True))
+
+    with here.scheduler(group=group) as scheduler, traffic(here.servers, prefix, per_s=200) as (feeder, _):
+        scheduler.wait_until_ready({0, 1})
+        clock.wait_until(lambda: feeder.filed > 200, 30, what="traffic")
+        feeder.finish()
+        here.prove()
+        clock.wait_until(lambda: lag() == 0, 30, 0.5, what="no lag")
+        assert sum(place.offset for place in watcher.committed(places, timeout=10)) > 400
+    watcher.close()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import aiokafka
 import uvloop
+from aiokafka.errors import KafkaError
+from aiokafka.structs import OffsetAndMetadata
 from faust.transport import consumer as stock
 from faust.transport.drivers import aiokafka as driver
 from faust.transport.utils import DefaultSchedulingStrategy
@@ -15,6 +18,8 @@ from faust.types import TP
 from mode import Service
 
 from streams.app.faust_overrides.pins import replaces
+
+_LOG: Final = logging.getLogger(__name__)
 
 _FETCH_S: Final = 0.5  # how long one fetch may hold the delivery lock, and so delay a takeover
 _NOTHING_ASSIGNED_S: Final = 0.2
@@ -71,6 +76,22 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         created._isolation_level = "read_committed"
         created._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
         return created
+
+    @replaces(driver.AIOKafkaConsumerThread, "_commit", "932852ce7a23")
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        """A commit that fails is the end of the process in stock. Here it is a hint that the next one makes up for."""
+        assigned = self.assignment()
+        hints = {
+            driver.ensure_aiokafka_TP(tp): OffsetAndMetadata(offset, "")
+            for tp, offset in offsets.items()
+            if tp in assigned
+        }
+        try:
+            await self._ensure_consumer().commit(hints)
+        except KafkaError as error:
+            _LOG.warning("streams.app.hint_not_committed: %r", error)
+            return False
+        return True
 
 
 class Consumer(driver.Consumer):

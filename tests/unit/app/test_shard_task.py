@@ -31,6 +31,10 @@ class Views:
     """A status publisher that only remembers."""
 
     offered: list[ShardSnapshot] = field(default_factory=list)
+    forgotten: list[int] = field(default_factory=list)
+
+    def forget(self, shard: int) -> None:
+        self.forgotten.append(shard)
 
     def offer(self, snapshot: ShardSnapshot) -> None:
         self.offered.append(snapshot)
@@ -194,6 +198,7 @@ def test_closing_lets_the_step_under_way_end(stage: Stage) -> None:
     stage.writer.gate.set()
     stage.task.join(DEADLINE_S)
     assert (stage.done, stage.ends) == (["event"], [None])
+    assert stage.views.forgotten == [0]  # if it comes back, all of it is shown
 
 
 def test_a_policy_change_causes_a_step_and_is_its_input(stage: Stage) -> None:

@@ -153,6 +153,22 @@ def test_a_shard_that_was_lost_meanwhile_is_opened_anew() -> None:
     run(scenario)
 
 
+class Unreadable(FakeTask):
+    def start(self) -> None:
+        self.opened.set_exception(FairstreamError("unreadable"))
+        self.end(FairstreamError("unreadable"))
+
+
+def test_a_shard_that_cannot_be_opened_ends_the_process_with_its_own_words() -> None:
+    async def scenario() -> None:
+        stage = Stage(Unreadable)
+        assert await stage.fleet.take(assignment(0), 1) == {}
+        await settle(lambda: stage.failures)
+        assert str(stage.failures[0]) == "unreadable"
+
+    run(scenario)
+
+
 class Fenced(FakeTask):
     def start(self) -> None:
         self.opened.set_exception(OwnershipLost("somebody was quicker"))
