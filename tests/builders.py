@@ -8,7 +8,7 @@ from streams.core.effects import Dispatch
 from streams.core.inputs import SUCCEEDED, Cancel, Completion, Submit
 from streams.core.policy import Estimates, Leases, Limits, Memory, Policy, PriorityClass, TenantRules, Window
 
-LONG_MS = 10**9  # a lease that no test outlives
+LONG_MS = 10**12  # a lease that no test outlives
 HINTS = Estimates(source="hint")  # a run costs what its request says: tests of order want to choose
 
 
@@ -20,6 +20,7 @@ def make_policy(
     weights: Mapping[str, int] | None = None,
     rules: Mapping[str, TenantRules] | None = None,
     classes: tuple[str, ...] = ("default",),
+    default_estimate: int = 1_000,
     estimates: Estimates = HINTS,
     leases: Leases | None = None,
     limits: Limits | None = None,
@@ -35,7 +36,7 @@ def make_policy(
         name="test",
         quantum=quantum,
         window=Window(runs=runs, tokens=tokens),
-        classes=tuple(PriorityClass(name=name) for name in classes),
+        classes=tuple(PriorityClass(name=name, default_estimate=default_estimate) for name in classes),
         tenants=named | dict(rules or {}),
         closed=closed,
         limits=limits or Limits(),
