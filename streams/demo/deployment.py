@@ -33,6 +33,7 @@ class Deployment:
     """What is running, and what has been seen of it."""
 
     kafka: KafkaSettings
+    publisher: Publisher
     observer: Observer
     processes: Mapping[Path, OwnedProcess]  # by their logs
 
@@ -60,8 +61,12 @@ def deploy(kafka: KafkaSettings, story: Story, *, config: Path | None, logs: Pat
             log: stack.enter_context(OwnedProcess(arguments, log))
             for log, arguments in _commands(kafka, story, config, logs)
         }
-        observer = stack.enter_context(Observer(kafka))
-        deployment = Deployment(kafka=kafka, observer=observer, processes=processes)
+        deployment = Deployment(
+            kafka=kafka,
+            publisher=stack.enter_context(Publisher(kafka)),
+            observer=stack.enter_context(Observer(kafka)),
+            processes=processes,
+        )
         _rehearse(deployment)
         yield deployment
 
@@ -76,11 +81,10 @@ def _commands(kafka: KafkaSettings, story: Story, config: Path | None, logs: Pat
 
 
 def _rehearse(deployment: Deployment) -> None:
-    """Send some runs through everything and wait until they are settled."""
+    """Send some runs through everything and wait until they are settled: all connections are warm then."""
     records = deployment.observer.records
-    with Publisher(deployment.kafka) as publisher:
-        for number in range(_REHEARSALS):
-            publisher.submit(REHEARSAL, f"run-{number}", REHEARSAL, {"tokens": 1})
+    for number in range(_REHEARSALS):
+        deployment.publisher.submit(REHEARSAL, f"run-{number}", REHEARSAL, {"tokens": 1})
 
     def settled() -> bool:
         deployment.check()

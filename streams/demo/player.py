@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from streams import clock
-from streams.client import Publisher
 from streams.demo.deployment import REHEARSAL, Deployment
 from streams.demo.story import Story
 from streams.errors import FairstreamError
+from streams.simulate.workload import Arrival
 
 _TURN_S: Final = 0.1
 _WATCH_S: Final = 0.25  # how often whoever watches is told
@@ -40,24 +40,27 @@ def play_story(story: Story, deployment: Deployment, watch: Callable[[Moment], N
     coming = 0
     begin_ms, begin = clock.now_ms(), clock.monotonic()
     moved, moved_at, watched_at = 0, begin, begin
-    with Publisher(deployment.kafka) as publisher:
-        while True:
-            elapsed_s = clock.monotonic() - begin
-            while coming < len(story.arrivals) and story.arrivals[coming].at_ms <= elapsed_s * 1_000:
-                arrival = story.arrivals[coming]
-                payload = {"tokens": arrival.tokens}
-                publisher.submit(arrival.tenant, arrival.run_id, arrival.workflow, payload, estimate=arrival.estimate)
-                coming += 1
-            settled = records.succeeded - settled_before
-            if settled >= len(story.arrivals) or clock.monotonic() - watched_at >= _WATCH_S:
-                watched_at = clock.monotonic()
-                watch(_moment(elapsed_s, deployment, settled))
-            if settled >= len(story.arrivals):
-                return begin_ms
-            if settled != moved:
-                moved, moved_at = settled, clock.monotonic()
-            _check(deployment, settled, clock.monotonic() - moved_at)
-            observer.poll(_until_next(story, coming, clock.monotonic() - begin))
+    while True:
+        elapsed_s = clock.monotonic() - begin
+        while coming < len(story.arrivals) and story.arrivals[coming].at_ms <= elapsed_s * 1_000:
+            _file(deployment, story.arrivals[coming])
+            coming += 1
+        settled = records.succeeded - settled_before
+        if settled >= len(story.arrivals) or clock.monotonic() - watched_at >= _WATCH_S:
+            watched_at = clock.monotonic()
+            watch(_moment(elapsed_s, deployment, settled))
+        if settled >= len(story.arrivals):
+            return begin_ms
+        if settled != moved:
+            moved, moved_at = settled, clock.monotonic()
+        _check(deployment, settled, clock.monotonic() - moved_at)
+        observer.poll(_until_next(story, coming, clock.monotonic() - begin))
+
+
+def _file(deployment: Deployment, arrival: Arrival) -> None:
+    deployment.publisher.submit(
+        arrival.tenant, arrival.run_id, arrival.workflow, {"tokens": arrival.tokens}, estimate=arrival.estimate
+    )
 
 
 def _until_next(story: Story, coming: int, elapsed_s: float) -> float:
