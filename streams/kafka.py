@@ -28,7 +28,8 @@ _LOG: Final = logging.getLogger("streams.kafka")
 # While a broker is away it is tried a few times a second, not hundreds of times, each of which is a line in the log.
 _PATIENCE: Final = {"reconnect.backoff.ms": "200", "reconnect.backoff.max.ms": "2000"}
 
-# Settings that carry a promise of ours (no loss, no record twice, one order of partitions): a file may not change them.
+# Settings that carry a promise of ours (no loss, no record twice, one order of partitions), under all of their names:
+# a file may not change them.
 _OURS: Final = frozenset(
     {
         "acks",
@@ -37,8 +38,11 @@ _OURS: Final = frozenset(
         "enable.auto.offset.store",
         "enable.idempotence",
         "group.id",
+        "group.instance.id",
         "isolation.level",
+        "metadata.broker.list",
         "partitioner",
+        "request.required.acks",
         "transactional.id",
     }
 )
@@ -65,7 +69,21 @@ _REMEDIES: Final[tuple[tuple[type[FairstreamError], frozenset[str], str], ...]] 
         ),
         "; check the credentials in the Kafka options, and this user's rights",
     ),
-    (ConfigError, frozenset({"INVALID_CONFIG", "_CONFLICT", "_INVALID_ARG"}), ""),
+    (ConfigError, frozenset({"_SSL"}), "; check the certificates in the Kafka options"),
+    (
+        ConfigError,
+        frozenset(
+            {
+                "INVALID_CONFIG",
+                "INVALID_REPLICATION_FACTOR",
+                "POLICY_VIOLATION",
+                "TOPIC_EXCEPTION",
+                "_CONFLICT",
+                "_INVALID_ARG",
+            }
+        ),
+        "",
+    ),
     (
         BadRecord,
         frozenset({"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"}),
@@ -73,7 +91,7 @@ _REMEDIES: Final[tuple[tuple[type[FairstreamError], frozenset[str], str], ...]] 
     ),
     (
         Unavailable,
-        frozenset({"_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_RESOLVE", "_SSL", "_TIMED_OUT", "_TRANSPORT"}),
+        frozenset({"_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_RESOLVE", "_TIMED_OUT", "_TRANSPORT"}),
         "; is Kafka running there?",
     ),
 )
@@ -85,7 +103,8 @@ class KafkaSettings:
 
     servers: str  # host:port, several separated by commas
     prefix: str = DEFAULT_PREFIX  # before every topic name
-    options: Mapping[str, str] = field(default_factory=dict)  # librdkafka's, for security and networks
+    # librdkafka's, for security and networks. Not shown: there are passwords among them.
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot work. Raises `ConfigError`."""
@@ -116,7 +135,10 @@ class KafkaSettings:
 
 
 def read_options(path: Path) -> dict[str, str]:
-    """Read a `name = value` file; `#` begins a comment line. Raises `ConfigError` with the line."""
+    """Read a `name = value` file; `#` begins a comment line. Raises `ConfigError` with the line's number.
+
+    No message quotes a line: it may be half of a password.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -128,7 +150,7 @@ def read_options(path: Path) -> dict[str, str]:
             continue
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
-            raise ConfigError("write `name = value`", source=f"{path}:{number}", value=line)
+            raise ConfigError("write `name = value`", source=f"{path}:{number}")
         if name in options:
             raise ConfigError("stands here twice", source=f"{path}:{number}", field=name)
         options[name] = value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module names its exports nowhere
@@ -19,10 +19,6 @@ from streams.kafka import KafkaSettings, mapped_errors
 
 # A controller that is being elected takes seconds to answer; a broker that is not there never would.
 TIMEOUT_S: Final = 15.0
-
-Kind = Literal["topic", "group"]
-
-_KINDS: Final[Mapping[Kind, ResourceType]] = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP}
 
 
 class Cluster(NamedTuple):
@@ -47,12 +43,13 @@ def look(admin: AdminClient) -> Cluster:
 
 def topic_configs(admin: AdminClient, names: list[str]) -> dict[str, dict[str, str]]:
     """Return all settings of the named topics, which must exist, defaults included."""
-    return _configs(admin, "topic", names)
-
-
-def group_configs(admin: AdminClient, group: str) -> dict[str, str]:
-    """Return all settings of a group, which need not exist yet, defaults included."""
-    return _configs(admin, "group", [group])[group]
+    if not names:
+        return {}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    with mapped_errors("reading the settings of topics"):
+        futures = admin.describe_configs(resources, request_timeout=TIMEOUT_S)
+        found = {resource.name: future.result() for resource, future in futures.items()}
+    return {name: {entry.name: entry.value for entry in entries.values()} for name, entries in found.items()}
 
 
 def create_topic(admin: AdminClient, name: str, partitions: int, replication: int, configs: Mapping[str, str]) -> bool:
@@ -68,19 +65,9 @@ def create_topic(admin: AdminClient, name: str, partitions: int, replication: in
     return True
 
 
-def set_configs(admin: AdminClient, kind: Kind, name: str, configs: Mapping[str, str]) -> None:
-    """Set the given settings of a topic or group, and leave its others alone."""
+def set_topic_configs(admin: AdminClient, name: str, configs: Mapping[str, str]) -> None:
+    """Set the given settings of a topic, and leave its others alone."""
     entries = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in configs.items()]
-    resource = ConfigResource(_KINDS[kind], name, incremental_configs=entries)
-    with mapped_errors(f"configuring the {kind} {name}"):
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+    with mapped_errors(f"configuring the topic {name}"):
         admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource].result()
-
-
-def _configs(admin: AdminClient, kind: Kind, names: list[str]) -> dict[str, dict[str, str]]:
-    if not names:
-        return {}
-    resources = [ConfigResource(_KINDS[kind], name) for name in names]
-    with mapped_errors(f"reading the settings of {kind}s"):
-        futures = admin.describe_configs(resources, request_timeout=TIMEOUT_S)
-        found = {resource.name: future.result() for resource, future in futures.items()}
-    return {name: {entry.name: entry.value for entry in entries.values()} for name, entries in found.items()}

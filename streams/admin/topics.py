@@ -13,12 +13,11 @@ from typing import Final, NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
-from streams.admin.kafka import TIMEOUT_S, create_topic, look, set_configs, topic_configs
+from streams.admin.kafka import TIMEOUT_S, create_topic, look, set_topic_configs, topic_configs
 from streams.clock import wait_until
 from streams.errors import ConfigError, Unavailable
-from streams.wire.topics import DEFAULT_PREFIX, TOPICS, Count
-
-__all__ = ["TOPICS", "Existing", "Layout", "Plan", "Wanted", "apply", "describe", "ensure", "plan", "verify", "wanted"]
+from streams.kafka import DEFAULT_PREFIX
+from streams.wire.topics import TOPICS, Count
 
 _REPLICATION: Final = 3  # survives one broker's loss while another is down for maintenance
 _MIN_INSYNC: Final = "2"
@@ -120,18 +119,23 @@ def describe(admin: AdminClient, names: Iterable[str]) -> dict[str, Existing]:
 
 
 def apply(admin: AdminClient, todo: Plan) -> None:
-    """Create and configure. A topic that another process has created meanwhile is taken as it is.
+    """Create and configure. A topic that another process has created meanwhile must be as wanted, too.
 
-    Raises `ConfigError` before anything is changed if the plan has problems, and `Unavailable` if Kafka does
-    not answer; a new `plan` then goes on where this one stopped.
+    Raises `ConfigError` if the plan has problems, before anything is changed, or if that other process wanted another
+    number of partitions; `Unavailable` if Kafka does not answer. A new `plan` then goes on where this one stopped.
     """
     if todo.problems:
         raise ConfigError("; ".join(todo.problems), field="topics")
-    for topic in todo.create:
-        create_topic(admin, topic.name, topic.partitions, topic.replication, topic.configs)
+    theirs = [
+        topic
+        for topic in todo.create
+        if not create_topic(admin, topic.name, topic.partitions, topic.replication, topic.configs)
+    ]
     for name, configs in todo.configure:
-        set_configs(admin, "topic", name, configs)
+        set_topic_configs(admin, name, configs)
     _await(admin, {topic.name for topic in todo.create})
+    if theirs:
+        apply(admin, plan(describe(admin, [topic.name for topic in theirs]), theirs))
 
 
 def ensure(admin: AdminClient, layout: Layout) -> Plan:

@@ -15,10 +15,9 @@ from streams.wire.reading import MAX_VALUE_BYTES
 from streams.wire.rejections import Position, Refusal, decode_rejection, encode_rejection, encode_unreadable
 from streams.wire.requests import decode_request, encode_cancel, encode_request
 from streams.wire.status import Status, decode_status, encode_flow_status, encode_shard_status
-from streams.wire.topics import DEFAULT_PREFIX, MAX_MESSAGE_BYTES, TOPICS, Topic, TopicNames, topic_names
+from streams.wire.topics import MAX_MESSAGE_BYTES, TOPICS, Topic, TopicNames, topic_names
 
 __all__ = [
-    "DEFAULT_PREFIX",
     "FORWARDED",
     "MAX_MESSAGE_BYTES",
     "MAX_VALUE_BYTES",

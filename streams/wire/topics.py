@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-DEFAULT_PREFIX: Final = "runs."
-
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
 
@@ -45,7 +43,7 @@ class TopicNames(NamedTuple):
     status: str
 
 
-def topic_names(prefix: str = DEFAULT_PREFIX) -> TopicNames:
+def topic_names(prefix: str) -> TopicNames:
     """Return the names of the deployment that uses `prefix`."""
     return TopicNames(*(prefix + topic.name for topic in TOPICS))
 

@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from streams.admin.groups import configure_worker_group
-from streams.admin.kafka import admin_client, create_topic, group_configs, look, set_configs
-from streams.admin.topics import Layout, Plan, describe, ensure, plan, verify, wanted
+from streams.admin.kafka import admin_client, create_topic, look, set_topic_configs
+from streams.admin.topics import Layout, Plan, apply, describe, ensure, plan, verify, wanted
 from streams.errors import ConfigError, Unavailable
 from streams.kafka import KafkaSettings
 from streams.local import LocalKafka
@@ -51,10 +50,33 @@ def test_several_processes_may_make_them_at_once(kafka: LocalKafka, layout: Layo
     verify(describe(admin, [topic.name for topic in topics]), topics)
 
 
+def test_whoever_is_second_with_another_layout_is_told(admin: AdminClient, layout: Layout) -> None:
+    todo = plan({}, wanted(layout, brokers=1))
+    create_topic(admin, f"{layout.prefix}state", 2, 1, {})  # another process, after the look and before the deed
+    with pytest.raises(ConfigError, match=f"{layout.prefix}state: 2 partitions, 3 wanted"):
+        apply(admin, todo)
+
+
+def test_what_another_process_made_meanwhile_gets_its_settings(admin: AdminClient, layout: Layout) -> None:
+    todo = plan({}, wanted(layout, brokers=1))
+    name = f"{layout.prefix}state"
+    create_topic(admin, name, 3, 1, {})
+    apply(admin, todo)
+    assert describe(admin, [name])[name].configs["cleanup.policy"] == "compact"
+
+
+def test_a_name_that_kafka_does_not_take_is_refused(admin: AdminClient, layout: Layout) -> None:
+    with pytest.raises(ConfigError, match="creating the topic"):
+        create_topic(admin, "x" * 250, 1, 1, {})
+    assert create_topic(admin, f"{layout.prefix}a.b", 1, 1, {})
+    with pytest.raises(ConfigError, match="collides"):
+        create_topic(admin, f"{layout.prefix}a_b", 1, 1, {})
+
+
 def test_a_setting_that_was_changed_is_put_right(admin: AdminClient, layout: Layout) -> None:
     ensure(admin, layout)
     name = f"{layout.prefix}state"
-    set_configs(admin, "topic", name, {"cleanup.policy": "delete", "flush.messages": "7"})
+    set_topic_configs(admin, name, {"cleanup.policy": "delete", "flush.messages": "7"})
     assert ensure(admin, layout) == Plan(configure=((name, {"cleanup.policy": "compact"}),))
     configs = describe(admin, [name])[name].configs
     assert (configs["cleanup.policy"], configs["flush.messages"]) == ("compact", "7")
@@ -70,15 +92,6 @@ def test_a_wrong_count_is_refused_and_nothing_is_changed(admin: AdminClient, lay
 def test_a_setting_that_kafka_does_not_know_is_refused(admin: AdminClient, layout: Layout) -> None:
     with pytest.raises(ConfigError, match="creating the topic"):
         create_topic(admin, f"{layout.prefix}odd", 1, 1, {"cleanup.policy": "sometimes"})
-
-
-def test_the_workers_group_reads_what_was_committed_from_the_beginning(admin: AdminClient, prefix: str) -> None:
-    group = f"{prefix}workers"
-    configure_worker_group(admin, group)
-    configure_worker_group(admin, group)
-    configs = group_configs(admin, group)
-    assert configs["share.isolation.level"] == "read_committed"
-    assert configs["share.auto.offset.reset"] == "earliest"
 
 
 def test_a_kafka_that_is_not_there_is_said_so(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:

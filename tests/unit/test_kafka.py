@@ -31,6 +31,8 @@ def test_own_settings_win_over_the_file() -> None:
         ({"servers": "a:1", "prefix": "a b"}, "prefix"),
         ({"servers": "a:1", "options": {"partitioner": "random"}}, "partitioner"),
         ({"servers": "a:1", "options": {"isolation.level": "read_uncommitted"}}, "isolation.level"),
+        ({"servers": "a:1", "options": {"metadata.broker.list": "b:2"}}, "metadata.broker.list"),
+        ({"servers": "a:1", "options": {"request.required.acks": "0"}}, "request.required.acks"),
     ],
 )
 def test_what_cannot_be_is_refused(fields: dict[str, object], named: str) -> None:
@@ -61,6 +63,15 @@ def test_a_wrong_line_is_named(tmp_path: Path, text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_passwords_are_shown_nowhere(tmp_path: Path) -> None:
+    path = tmp_path / "kafka.properties"
+    path.write_text("sasl.password = secret\nsasl.password secret\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_options(path)
+    assert "secret" not in str(caught.value)
+    assert "secret" not in repr(KafkaSettings(servers="a:1", options={"sasl.password": "secret"}))
+
+
 def test_an_absent_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         read_options(tmp_path / "none")
@@ -80,6 +91,8 @@ def test_an_absent_file_is_told(tmp_path: Path) -> None:
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigError),
         (KafkaError._AUTHENTICATION, ConfigError),
         (KafkaError._INVALID_ARG, ConfigError),
+        (KafkaError._SSL, ConfigError),
+        (KafkaError.POLICY_VIOLATION, ConfigError),
         (KafkaError.MSG_SIZE_TOO_LARGE, BadRecord),
         (
             KafkaError.UNKNOWN_SERVER_ERROR if hasattr(KafkaError, "UNKNOWN_SERVER_ERROR") else KafkaError.UNKNOWN,
