@@ -55,7 +55,7 @@ class _Codec:
         if len(parts) != len(self.form.key):
             raise StateUnreadable(f"a row's key has {len(parts)} parts instead of {len(self.form.key)}: {key}")
         for index in self._numbers:
-            parts = _replaced(parts, index, int(parts[index]))
+            parts = _replaced(parts, index, _number(parts[index]))
         if self.form.body:
             head, _, body = data.partition(_END)
             values = (*parts, *self._decoder.decode(head), body)
@@ -92,6 +92,14 @@ def decode(key: Key, data: bytes) -> Row:
         return codec.decode(key, data)
     except (ValueError, RecursionError) as error:  # msgspec.DecodeError and PolicyInvalid are ValueErrors
         raise StateUnreadable(f"the row {key} cannot be read: {error}: {data[:80]!r}") from error
+
+
+def _number(text: str) -> int:
+    """Read a number in a key. Raises `ValueError` for one written otherwise than here: two keys would be one row."""
+    number = int(text)
+    if str(number) != text:
+        raise ValueError(f"{text!r} is not how a number is written in a key")
+    return number
 
 
 def _replaced(values: tuple[Any, ...], index: int, value: object) -> tuple[Any, ...]:

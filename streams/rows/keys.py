@@ -16,7 +16,7 @@ def encode_key(shard: int, key: Key) -> bytes:
 
 
 def decode_key(data: bytes) -> tuple[int, Key]:
-    """Return shard and key. Raises `StateUnreadable` for anything that `encode_key` does not return."""
+    """Return shard and key. Raises `StateUnreadable` for anything but an array of a number and texts."""
     try:
         parts: Any = orjson.loads(data)
     except orjson.JSONDecodeError as error:
