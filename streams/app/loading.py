@@ -7,6 +7,7 @@ the partition for a `read_committed` reader is the end of the state.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -26,7 +27,9 @@ _LOG: Final = logging.getLogger("streams.app.loading")
 
 _CHUNK: Final = 1_000  # `consume(n, timeout)` waits until it has n, so the last chunk costs the timeout
 _CHUNK_S: Final = 0.05
-_SILENCE_S: Final = 60.0  # without any progress: Kafka is not there
+_SILENCE_S: Final = 20.0  # without any progress: Kafka is not there
+_PATIENCE_S: Final = 60.0  # a broker's restart is ridden out, and so is the election of another leader
+_RETRY_S: Final = 0.5
 _KNOW_S: Final = 15.0  # for one answer of Kafka's
 
 
@@ -49,8 +52,19 @@ class StateTopic:
         Raises:
             StateUnreadable: the rows, or the inputs they speak of, are not what was written.
             ConfigError: the topics have other partition counts than when the state began.
-            Unavailable: Kafka does not answer.
+            Unavailable: Kafka has not answered for a minute.
         """
+        deadline = clock.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return self._load()
+            except Unavailable as error:
+                if clock.monotonic() > deadline:
+                    raise
+                _LOG.warning("streams.app.load_interrupted shard=%d: %s; trying again", self._shard, error)
+                threading.Event().wait(_RETRY_S)
+
+    def _load(self) -> tuple[Core, PositionsRecord]:
         begun = clock.monotonic()
         consumer = Consumer(
             self._kafka.client(

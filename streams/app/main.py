@@ -16,6 +16,7 @@ from typing import Final
 
 import uvloop
 from aiokafka.errors import KafkaError
+from confluent_kafka.admin import AdminClient
 
 from streams.admin.kafka import admin_client, look
 from streams.admin.topics import Layout, describe, ensure, verify, wanted
@@ -57,9 +58,8 @@ class _Process:
     def run(self) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop("a signal"))
-        if not self._wait_for_kafka():
+        if not self._prepare():
             return 0
-        self._check_topics()
         with tempfile.TemporaryDirectory(prefix="fairstream-") as folder:
             data_dir = self._settings.data_dir or Path(folder)
             scheduler = Scheduler(self._settings, data_dir, self._core, self._fail)
@@ -74,8 +74,8 @@ class _Process:
 
     # --- before
 
-    def _wait_for_kafka(self) -> bool:
-        """Return once Kafka answers; False if we are told to stop while waiting for it."""
+    def _prepare(self) -> bool:
+        """Return once Kafka answers and the topics are right; False if we are told to stop while waiting for it."""
         admin = admin_client(self._settings.kafka_settings)
         wait_s = _FIRST_WAIT_S
         said = False
@@ -83,6 +83,7 @@ class _Process:
             try:
                 with mapped_errors("looking for Kafka"):
                     admin.list_topics(timeout=_ASK_S)
+                self._check_topics(admin)
             except Unavailable as error:
                 if not said:
                     _LOG.warning(
@@ -97,10 +98,9 @@ class _Process:
                 return True
         return False
 
-    def _check_topics(self) -> None:
+    def _check_topics(self, admin: AdminClient) -> None:
         """Create what is missing, if told to; refuse what cannot be served."""
         settings = self._settings
-        admin = admin_client(settings.kafka_settings)
         brokers = look(admin).brokers
         layout = Layout(
             shards=settings.shards, dispatch_partitions=settings.dispatch_partitions, prefix=settings.prefix

@@ -29,6 +29,7 @@ SHARDS = 4
 CHANCE = 0.01  # of dying, at the given point of each step
 LOOK_S = 0.1
 KILLED = -9
+UNAVAILABLE = 75  # "Kafka does not answer, try again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,7 @@ class Fate:
         self.outside = self.freezes = self.broker_kills = self.starts = 0
         self._kafka = kafka
         self._plan = plan
+        self._endings = {None, KILLED, UNAVAILABLE} if plan.broker_kills else {None, KILLED}
         self._random = random.Random(seed)
         self._thaw_at: dict[SchedulerProcess, float] = {}
         self.schedulers = [here.scheduler(f"scheduler-{number}", faults=self.next_fault()) for number in (1, 2)]
@@ -98,7 +100,7 @@ class Fate:
                 scheduler.send(signal.SIGCONT)
         for scheduler in self.schedulers:
             code = scheduler.poll()
-            assert code in {None, KILLED}, f"{scheduler.name} ended by itself, with {code}"
+            assert code in self._endings, f"{scheduler.name} ended by itself, with {code}"
             if code is not None:
                 self._thaw_at.pop(scheduler, None)
                 scheduler.start(faults=self.next_fault())

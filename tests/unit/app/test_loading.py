@@ -171,5 +171,16 @@ def test_any_other_error_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_silence_ends_it_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "_SILENCE_S", -1.0)
+    monkeypatch.setattr(loading, "_PATIENCE_S", -1.0)
     with pytest.raises(Unavailable, match="nothing came"):
         load(monkeypatch)
+
+
+def test_a_load_that_is_interrupted_begins_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loading, "_SILENCE_S", -1.0)
+    monkeypatch.setattr(loading, "_RETRY_S", 0.0)
+    _, reign = load(monkeypatch, [], messages(positions({"requests": 4})), [], [*messages(positions({})), *END])
+    assert reign == PositionsRecord(epoch=5, applied={}, partitions=COUNTS)
+    assert caplog.text.count("streams.app.load_interrupted") == 3
