@@ -23,11 +23,6 @@ def config_path(name: str) -> Path:
     return _find("config", name)
 
 
-def schema_names() -> list[str]:
-    """The names of all schema files, sorted."""
-    return sorted(path.name for path in _find("schemas", "").glob("*.avsc"))
-
-
 def _find(folder: str, name: str) -> Path:
     for root in _ROOTS:
         path = root / folder / name

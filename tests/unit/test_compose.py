@@ -125,12 +125,31 @@ def parse(arguments: list[str]) -> dict[str, Any]:
         name, command, arguments = command.resolve_command(context, rest)
 
 
+def on_this_machine(service: dict[str, Any], path: str, folder: Path) -> str:
+    """Where the file is that this service finds at `path`; what is no path of a mounted file is returned as it is."""
+    for config in service.get("configs", []):
+        if config["target"] == path:
+            file = folder / Path(path).name
+            file.write_text(COMPOSE["configs"][config["source"]]["content"])
+            return str(file)
+    for volume in service.get("volumes", []):
+        ours, theirs, *_ = volume.split(":")
+        if path.startswith(f"{theirs}/"):
+            return str(ROOT / ours / path.removeprefix(f"{theirs}/"))
+    return path
+
+
 @pytest.mark.parametrize(("where", "arguments"), fairstream_commands())
-def test_every_command_in_it_exists(where: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    environment: dict[str, str] = SERVICES[where.partition(",")[0]]["environment"]
+def test_every_command_in_it_exists(
+    where: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    service = SERVICES[where.partition(",")[0]]
+    environment: dict[str, str] = service["environment"]
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    parameters = parse(arguments)
+    parameters = parse([on_this_machine(service, each, tmp_path) for each in arguments])
+    file = parameters.get("file")
+    assert file is None or Path(file).is_file()
     assert parameters["kafka"] == environment["FAIRSTREAM_KAFKA"], "the command does not read FAIRSTREAM_KAFKA"
 
 

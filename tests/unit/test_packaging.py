@@ -57,7 +57,6 @@ def test_the_wheel_carries_all_that_is_not_python(wheel: Path) -> None:
 def test_a_checkout_finds_them_too() -> None:
     assert resources.schema_path("run_request.avsc") == ROOT / "schemas" / "run_request.avsc"
     assert resources.config_path("policy.toml") == ROOT / "config" / "policy.toml"
-    assert "run_request.avsc" in resources.schema_names()
 
 
 def test_a_missing_resource_is_named() -> None:
@@ -92,7 +91,7 @@ def test_the_core_imports_the_standard_library_only() -> None:
 
 def test_files_stay_small() -> None:
     sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
-    assert {str(path): size for path, size in sizes.items() if size > 500} == {}
+    assert {str(path): size for path, size in sizes.items() if size > 450} == {}
     assert statistics.median(size for size in sizes.values() if size) < 170
 
 

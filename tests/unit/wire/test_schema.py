@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from streams.errors import BadRecord, ConfigError
-from streams.resources import schema_names
+from streams.resources import schema_path
 from streams.wire import decode_completion, decode_request
 from streams.wire.schema import _Builder, load_schema, message_type
 
-NAMES = [name.removesuffix(".avsc") for name in schema_names()]
+NAMES = sorted(path.stem for path in schema_path("").glob("*.avsc"))
 
 REQUEST: dict[str, Any] = {"tenant": "t", "run_id": "r", "workflow": "w"}
 COMPLETION: dict[str, Any] = {"tenant": "t", "run_id": "r", "attempt": 1, "status": "succeeded"}
