@@ -13,6 +13,7 @@ from typing import Final
 from rich.console import Console
 
 from streams import clock
+from streams.admin.kafka import admin_client, look
 from streams.demo.claims import Claim, judge
 from streams.demo.deployment import deploy
 from streams.demo.measure import Figures, measure
@@ -22,8 +23,8 @@ from streams.demo.player import play_story
 from streams.demo.progress import say, watching
 from streams.demo.show import WIDTH, show, to_json
 from streams.demo.story import Story, make_stories
-from streams.errors import FairstreamError
-from streams.kafka import KafkaSettings, read_options
+from streams.errors import FairstreamError, Unavailable
+from streams.kafka import DEFAULT_PREFIX, KafkaSettings, read_options
 
 _READ_S: Final = 30.0  # for the rows of a shard: a second, on a machine that is not busy
 
@@ -33,7 +34,7 @@ def play_demo(options: DemoOptions) -> int:
     begin = clock.monotonic()
     results: list[tuple[Figures, list[Claim]]] = []
     console = _console()
-    with _logs() as logs, _kafka(options) as servers:
+    with _kafka(options) as servers, _logs() as logs:
         for story in make_stories(options.story, options.seed):
             figures = _play(story, servers, options.kafka_config, logs)
             results.append((figures, judge(figures)))
@@ -49,8 +50,7 @@ def play_demo(options: DemoOptions) -> int:
 
 def _play(story: Story, servers: str, config: Path | None, logs: Path) -> Figures:
     # Topics of its own for each run of the demo: on a Kafka of yours it finds nothing old and overwrites nothing.
-    prefix = f"demo-{story.name}-{clock.now_ms()}."
-    kafka = KafkaSettings(servers=servers, prefix=prefix, options=read_options(config) if config else {})
+    kafka = _settings(servers, config, prefix=f"demo-{story.name}-{clock.now_ms()}.")
     folder = logs / story.name
     folder.mkdir()
     say(f"starting a scheduler and {story.slots} worker slots")
@@ -62,6 +62,19 @@ def _play(story: Story, servers: str, config: Path | None, logs: Path) -> Figure
     return measure(story, records, read_accounts(kafka, _READ_S), begin_ms)
 
 
+def _settings(servers: str, config: Path | None, prefix: str = DEFAULT_PREFIX) -> KafkaSettings:
+    return KafkaSettings(servers=servers, prefix=prefix, options=read_options(config) if config else {})
+
+
+def _require_kafka(kafka: KafkaSettings) -> None:
+    try:
+        look(admin_client(kafka))
+    except Unavailable as error:
+        raise Unavailable(
+            f"no Kafka answers at {kafka.servers}; correct --kafka, or leave it out to have a local one"
+        ) from error
+
+
 def _console() -> Console:
     """On a terminal as wide as it is, but no wider than the tables need; elsewhere just as wide as they need."""
     console = Console()
@@ -71,6 +84,7 @@ def _console() -> Console:
 @contextmanager
 def _kafka(options: DemoOptions) -> Iterator[str]:
     if options.kafka is not None:
+        _require_kafka(_settings(options.kafka, options.kafka_config))
         yield options.kafka
         return
     from streams.local import LocalKafka  # noqa: PLC0415 - only this needs the `local` extra
