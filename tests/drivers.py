@@ -22,15 +22,17 @@ class Driver:
     """One shard, its rows as the table would hold them, and every dispatch so far.
 
     After each step the invariants are checked and `dump()` is compared with rows kept from `changed` alone: what a
-    step names as changed is then proved to be all that a takeover needs.
+    step names as changed is then proved to be all that a takeover needs. That costs O(everything): long stories with
+    long queues pass `doubted=False`, and have no rows.
     """
 
-    def __init__(self, policy: Policy | None = None, *, shard: int = 0, shards: int = 1) -> None:
+    def __init__(self, policy: Policy | None = None, *, shard: int = 0, shards: int = 1, doubted: bool = True) -> None:
         self.shard = Shard(shard, shards)
         self.now_ms = START_MS
         self.rows: dict[Key, Record] = {}
         self.dispatches: list[Dispatch] = []
         self._position = 0
+        self._doubted = doubted
         if policy is not None:
             self.set_policy(policy)
 
@@ -44,9 +46,10 @@ class Driver:
         self.now_ms += after_ms
         effects = self.shard.step(inputs, self.now_ms)
         self.dispatches += effects.dispatches
-        write(self.rows, effects)
-        assert rows_of(self.shard) == self.rows
-        check(self.shard)
+        if self._doubted:
+            write(self.rows, effects)
+            assert rows_of(self.shard) == self.rows
+            check(self.shard)
         return effects
 
     def set_policy(self, policy: Policy) -> Effects:
