@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from streams.core.inputs import STARTED, SUCCEEDED
 from streams.demo.records import Account, Records
@@ -12,7 +13,7 @@ from streams.errors import FairstreamError
 from streams.simulate.backlog import Contest, find_contest
 from streams.simulate.bound import Gap, gaps
 from streams.simulate.pool import Served, play
-from streams.simulate.report import Share, makespan_ms, shares
+from streams.simulate.report import Share, jain, makespan_ms, shares
 from streams.simulate.schedulers import Fifo
 from streams.simulate.waits import Waits, waits
 from streams.simulate.workload import Arrival, tokens_by_tenant
@@ -48,6 +49,7 @@ class Figures:
     contest: Contest | None
     shares: Mapping[str, Share]  # of the contest's interval
     gaps: Sequence[Gap]
+    jain: Fraction  # Jain's index of what the contest's tenants got for their weight; 1: all the same
     ledgers: Mapping[str, Ledger]
     attempts: int  # dispatches of the story's runs
     gapless: bool  # the sequence numbers of all dispatches are 1, 2, 3, ...
@@ -61,6 +63,7 @@ def measure(story: Story, records: Records, accounts: Mapping[str, Account], beg
     fifo = play(arrivals, Fifo(), slots=story.slots)
     weights = story.weights
     contest = find_contest(served)
+    parts = shares(served, contest, weights) if contest else {}
     keys = {(arrival.tenant, arrival.run_id) for arrival in arrivals}
     return Figures(
         story=story,
@@ -70,8 +73,9 @@ def measure(story: Story, records: Records, accounts: Mapping[str, Account], beg
         fifo_makespan_ms=makespan_ms(fifo),
         tokens=sum(arrival.tokens for arrival in arrivals),
         contest=contest,
-        shares=shares(served, contest, weights) if contest else {},
+        shares=parts,
         gaps=gaps(served, contest, weights, story.policy.quantum) if contest else (),
+        jain=jain([Fraction(parts[name].observed, weights[name]) for name in contest.tenants] if contest else []),
         ledgers=_ledgers(story, records, accounts),
         attempts=sum((handed.tenant, handed.run_id) in keys for handed in records.handed),
         gapless=sorted(handed.seq for handed in records.handed) == list(range(1, len(records.handed) + 1)),

@@ -131,6 +131,7 @@ def _as_json(figures: Figures, claims: list[Claim]) -> dict[str, Any]:
             "until_ms": figures.contest.interval.until_ms,
             "tenants": figures.contest.tenants,
         },
+        "jain_index": float(figures.jain),
         "gaps": [
             {
                 "tenants": [gap.first, gap.second],

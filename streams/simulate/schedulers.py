@@ -56,7 +56,7 @@ class RoundRobin:
 
 
 class NoRestraint:
-    """Whoever has filed most and been served least goes first: nothing restrains the greedy.
+    """Whoever has most queued goes first: nothing restrains the greedy.
 
     The control of the fairness tests: a check that passes it checks nothing.
     """

@@ -68,6 +68,7 @@ def test_the_document_says_the_same_and_whether_all_holds(figures: Figures) -> N
     assert tenants["big"]["waits_ms"]["fairstream"]["p95"] == figures.waits["big"].p95
     assert tenants["big"]["waits_ms"]["fifo"]["p95"] == figures.fifo_waits["big"].p95
     assert tenants["big"]["tokens"]["charged"] == tenants["big"]["tokens"]["actual"]
+    assert 0.99 < told["jain_index"] <= 1
     assert [claim["name"] for claim in told["claims"]] == [claim.name for claim in claims]
     failed = [claims[0]._replace(holds=False), *claims[1:]]
     assert json.loads(to_json([(figures, failed)]))["holds"] is False
