@@ -21,14 +21,13 @@ from streams.errors import ConfigError
 from streams.kafka import KafkaSettings, from_exception, mapped_errors
 
 WANTED: Final = {"share.isolation.level": "read_committed", "share.auto.offset.reset": "earliest"}
-LOCK: Final = "share.record.lock.duration.ms"
 
 _ANSWER_S: Final = 15.0  # a request to a broker that is up and busy
 _SEEN_S: Final = 10.0  # from the controller's yes until every broker acts on it
 
 
-def prepare(kafka: KafkaSettings, group: str) -> float:
-    """See to it that the group reads as it must, and return its record lock duration in seconds.
+def prepare(kafka: KafkaSettings, group: str) -> None:
+    """See to it that the group reads as it must.
 
     Somebody who may alter the group's settings does so; where that right is withheld, an operator may have set them.
     Raises `ConfigError` if neither, or if this broker has no share groups.
@@ -40,7 +39,6 @@ def prepare(kafka: KafkaSettings, group: str) -> float:
         _alter(admin, group)
         # Set is not yet in force: a worker that joins too early would start at the end, and skip.
         clock.wait_until(lambda: _in_force(admin, group), _SEEN_S, what=f"the new settings of share group {group}")
-    return int(found[LOCK]) / 1000
 
 
 def _in_force(admin: AdminClient, group: str) -> bool:
@@ -52,7 +50,7 @@ def _describe(admin: AdminClient, group: str) -> dict[str, str]:
     resource = ConfigResource(ConfigResource.Type.GROUP, group)
     with mapped_errors(f"reading the settings of share group {group}"):
         entries = admin.describe_configs([resource], request_timeout=_ANSWER_S)[resource].result()
-    missing = [name for name in (*WANTED, LOCK) if name not in entries]
+    missing = [name for name in WANTED if name not in entries]
     if missing:
         raise ConfigError(
             f"this Kafka has no share groups with {missing[0]}: use Kafka 4.2 or later, "
@@ -60,7 +58,7 @@ def _describe(admin: AdminClient, group: str) -> dict[str, str]:
             field="intake",
             value="share",
         )
-    return {name: str(entries[name].value) for name in (*WANTED, LOCK)}
+    return {name: str(entries[name].value) for name in WANTED}
 
 
 def _alter(admin: AdminClient, group: str) -> None:

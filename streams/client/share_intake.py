@@ -2,16 +2,19 @@
 
 Preview: librdkafka marks its share consumer so. What it does, measured on Kafka 4.2 with librdkafka 2.16:
 
-- A worker acquires whole record batches, as the producer wrote them: `max.poll.records` is a wish, not a limit (60
-  records came for 4). So there is often more than there is room for.
+- A worker acquires whole record batches, as the producer wrote them: `max.poll.records` ends a fetch, it does not cut
+  one (60 records came for 4). So there is often more than there is room for.
 - An acquired record is locked for a time (30 s by default) that can't be extended; then others may get it. Hence a
   record is accepted as soon as its run is started; from there on the run's lease guards it.
 - All records of a poll must be acknowledged before the next poll.
 - A record is handed out a limited number of times (5 by default), then the broker archives it.
+- A transaction's end marker is acquired too. If it comes in a fetch by itself, librdkafka never acknowledges it; the
+  partition's start then stands still until five locks have run out, and 2,000 records further on nothing is handed
+  out any more. It comes by itself when the records before it have filled the fetch. Hence `MAX_POLL_RECORDS`.
 
-What there is no room for is therefore released at once while it is fresh, since another worker may have room; then
-kept at hand until there is room or half of its lock is over; and in the end refused, so that the scheduler puts the
-run back in its place, rather than left to be archived and missed until its lease ends.
+What there is no room for is released at once while it is fresh, since another worker may have room. Near the end of
+its deliveries it waits here a moment for room, and is then refused, so that the scheduler puts the run back in its
+place and hands it out anew, rather than left to be archived and missed until its lease ends.
 """
 
 from __future__ import annotations
@@ -33,15 +36,18 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("streams.client.share_intake")
 
-# Up to this delivery a record without room goes straight back to the group.
-PASS_ON_UP_TO: Final = 2
-
 # From this delivery on a record is not released again: the next release could be its last (broker setting
 # `group.share.delivery.count.limit`, 5 unless changed).
 LAST_DELIVERY: Final = 4
 
-# Of the lock. The other half is for the acknowledgement to arrive, on a slow network or a busy broker.
-HOLD_SHARE: Final = 0.5
+# How long such a record waits here for room. Longer spares the scheduler work when there is more in flight than all
+# workers have room for; shorter spares other workers' time when they have room. Far below the lock's 30 s.
+HOLD_S: Final = 0.25
+
+# More than there ever is at once, so that no fetch is filled: one step dispatches 2,000 runs at most, over all
+# partitions. (A partition hands out 2,000 records at most before their acknowledgements, whatever stands here: the
+# broker setting `group.share.partition.max.record.locks`.)
+MAX_POLL_RECORDS: Final = 10_000
 
 # A worker that is full does not poll. Members of a share group block nobody, so a long silence is harmless.
 _MAX_SILENCE_MS: Final = 86_400_000
@@ -64,18 +70,18 @@ class _Held(NamedTuple):
 
     assignment: Assignment
     message: Message
-    until_s: float  # monotonic: when to let go of it
+    until_s: float  # monotonic: when to refuse it
 
 
-def open_share_intake(kafka: KafkaSettings, group: str, *, concurrency: int, lock_s: float) -> ShareIntake:
-    """Join the group. `lock_s` is its record lock duration, as `share_group.prepare` returns it."""
+def open_share_intake(kafka: KafkaSettings, group: str) -> ShareIntake:
+    """Join the group, which `share_group.prepare` has prepared."""
     with mapped_errors(f"joining the share group {group}"):
         consumer = ShareConsumer(
             kafka.client(
                 group_id=group,
                 **{
                     "share.acknowledgement.mode": "explicit",
-                    "max.poll.records": min(concurrency, 500),
+                    "max.poll.records": MAX_POLL_RECORDS,
                     "max.poll.interval.ms": _MAX_SILENCE_MS,
                     "fetch.wait.max.ms": 100,
                 },
@@ -83,15 +89,14 @@ def open_share_intake(kafka: KafkaSettings, group: str, *, concurrency: int, loc
         )
         consumer.set_acknowledgement_commit_callback(_log_lost_acknowledgements)
         consumer.subscribe([kafka.topics.dispatch])
-    return ShareIntake(consumer, lock_s=lock_s)
+    return ShareIntake(consumer)
 
 
 class ShareIntake:
     """An `Intake` over a share consumer that is subscribed and in explicit acknowledgement mode."""
 
-    def __init__(self, consumer: ShareConsumerLike, *, lock_s: float) -> None:
+    def __init__(self, consumer: ShareConsumerLike) -> None:
         self._consumer = consumer
-        self._hold_s = lock_s * HOLD_SHARE
         self._held: deque[_Held] = deque()
         self._accepted: list[Message] = []  # returned by the last take, accepted at settle
         self._dirty = False  # there are acknowledgements that have not been sent
@@ -132,7 +137,7 @@ class ShareIntake:
             messages = self._consumer.poll(timeout_s)
         except KafkaException as error:
             raise from_exception(error, "taking dispatches") from error
-        until_s = clock.monotonic() + self._hold_s
+        until_s = clock.monotonic() + HOLD_S
         for message in messages:
             trouble = message.error()
             if trouble is not None:
@@ -148,12 +153,11 @@ class ShareIntake:
                     self._held.append(_Held(assignment, message, until_s))
 
     def _let_go(self, taken: Taken) -> None:
-        """Part with the held records that should not, or cannot, wait here."""
+        """Part with the held records that may go elsewhere, or have waited long enough."""
         now_s = clock.monotonic()
         keep: deque[_Held] = deque()
         for held in self._held:
-            deliveries = held.message.delivery_count() or 1
-            if deliveries <= PASS_ON_UP_TO or (held.until_s <= now_s and deliveries < LAST_DELIVERY):
+            if (held.message.delivery_count() or 1) < LAST_DELIVERY:
                 self._acknowledge(held.message, AcknowledgeType.RELEASE)
             elif held.until_s <= now_s:
                 taken.refused.append(held.assignment)

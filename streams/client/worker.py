@@ -153,8 +153,8 @@ class Worker:
     def _open_intake(self) -> Intake:
         if self._settings.intake == "classic":
             return open_classic_intake(self._kafka, self._group)
-        lock_s = prepare(self._kafka, self._group)
-        return open_share_intake(self._kafka, self._group, concurrency=self._settings.concurrency, lock_s=lock_s)
+        prepare(self._kafka, self._group)
+        return open_share_intake(self._kafka, self._group)
 
     def _wait_for_runs(self, attempts: Attempts) -> bool:
         return self._stopping.wait_for(attempts, self._settings.drain_s)

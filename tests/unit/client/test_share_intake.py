@@ -3,17 +3,16 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import AcknowledgeType, KafkaError
 
-from streams.client.share_intake import LAST_DELIVERY, PASS_ON_UP_TO, ShareIntake
+from streams.client.share_intake import HOLD_S, LAST_DELIVERY, ShareIntake
 from streams.errors import ConfigError
 from tests.unit.client.fakes import Clock, FakeShareConsumer, make_message, make_revoke
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
-HELD = PASS_ON_UP_TO + 1  # a delivery count at which a record without room is kept at hand
 
 
 def test_what_there_is_room_for_is_accepted_once_it_is_settled() -> None:
     consumer = FakeShareConsumer([make_message(0), make_message(1)])
-    intake = ShareIntake(consumer, lock_s=30)
+    intake = ShareIntake(consumer)
     assert [each.run_id for each in intake.take(2, 1).assignments] == ["r0", "r1"]
     assert consumer.acknowledged == []
     intake.settle()
@@ -23,55 +22,41 @@ def test_what_there_is_room_for_is_accepted_once_it_is_settled() -> None:
 
 def test_settling_nothing_sends_nothing() -> None:
     consumer = FakeShareConsumer()
-    intake = ShareIntake(consumer, lock_s=30)
+    intake = ShareIntake(consumer)
     intake.take(1, 1)
     intake.settle()
     assert consumer.commits == 0
 
 
-@pytest.mark.parametrize("deliveries", range(1, PASS_ON_UP_TO + 1))
+@pytest.mark.parametrize("deliveries", range(1, LAST_DELIVERY))
 def test_a_fresh_record_without_room_is_passed_on_at_once(deliveries: int) -> None:
     consumer = FakeShareConsumer([make_message(0), make_message(1, deliveries=deliveries)])
-    intake = ShareIntake(consumer, lock_s=30)
+    intake = ShareIntake(consumer)
     assert [each.run_id for each in intake.take(1, 1).assignments] == ["r0"]
     intake.settle()
     assert consumer.acknowledged == [(1, RELEASE), (0, ACCEPT)]
 
 
-def test_a_record_that_was_passed_around_is_kept_until_there_is_room(time: Clock) -> None:
-    consumer = FakeShareConsumer(
-        [make_message(0, deliveries=HELD), make_message(1, deliveries=HELD)], [make_message(2)]
-    )
-    intake = ShareIntake(consumer, lock_s=30)
+def test_a_record_on_its_last_deliveries_waits_a_moment_for_room(time: Clock) -> None:
+    consumer = FakeShareConsumer([make_message(0), make_message(1, deliveries=LAST_DELIVERY)], [make_message(2)])
+    intake = ShareIntake(consumer)
     assert [each.run_id for each in intake.take(1, 1).assignments] == ["r0"]
     intake.settle()
-    time.now_s = 14.9
-    assert intake.take(0, 1).assignments == []
+    time.now_s = HOLD_S * 0.9
+    assert intake.take(0, 1) == ([], [], [])
     assert [each.run_id for each in intake.take(1, 1).assignments] == ["r1"]
     intake.settle()
     assert consumer.acknowledged == [(0, ACCEPT), (1, ACCEPT)]
     assert [each.run_id for each in intake.take(1, 1).assignments] == ["r2"]
 
 
-@pytest.mark.parametrize("deliveries", range(HELD, LAST_DELIVERY))
-def test_a_kept_record_is_released_when_half_its_lock_is_over(time: Clock, deliveries: int) -> None:
-    consumer = FakeShareConsumer([make_message(0), make_message(1, deliveries=deliveries)])
-    intake = ShareIntake(consumer, lock_s=30)
-    intake.take(1, 1)
-    intake.settle()
-    time.now_s = 15
-    assert intake.take(0, 1) == ([], [], [])
-    intake.settle()
-    assert consumer.acknowledged[-1] == (1, RELEASE)
-
-
 @pytest.mark.parametrize("deliveries", [LAST_DELIVERY, LAST_DELIVERY + 1])
-def test_a_record_on_its_last_deliveries_is_refused_rather_than_archived(time: Clock, deliveries: int) -> None:
+def test_and_is_then_refused_rather_than_archived(time: Clock, deliveries: int) -> None:
     consumer = FakeShareConsumer([make_message(0), make_message(1, deliveries=deliveries)])
-    intake = ShareIntake(consumer, lock_s=30)
+    intake = ShareIntake(consumer)
     assert intake.take(1, 1).refused == []
     intake.settle()
-    time.now_s = 15
+    time.now_s = HOLD_S
     assert [each.run_id for each in intake.take(0, 1).refused] == ["r1"]
     assert consumer.acknowledged == [(0, ACCEPT)]
     intake.settle()
@@ -80,7 +65,7 @@ def test_a_record_on_its_last_deliveries_is_refused_rather_than_archived(time: C
 
 def test_a_revocation_needs_no_room() -> None:
     consumer = FakeShareConsumer([make_message(0), make_message(1, make_revoke("r7"))])
-    intake = ShareIntake(consumer, lock_s=30)
+    intake = ShareIntake(consumer)
     taken = intake.take(1, 1)
     assert len(taken.assignments) == 1
     assert [each.run_id for each in taken.revocations] == ["r7"]
@@ -90,7 +75,7 @@ def test_a_revocation_needs_no_room() -> None:
 
 def test_an_unreadable_record_is_rejected_and_the_rest_goes_on() -> None:
     consumer = FakeShareConsumer([make_message(0, b"{"), make_message(1)])
-    intake = ShareIntake(consumer, lock_s=30)
+    intake = ShareIntake(consumer)
     assert [each.run_id for each in intake.take(5, 1).assignments] == ["r1"]
     intake.settle()
     assert consumer.acknowledged == [(0, REJECT), (1, ACCEPT)]
@@ -98,14 +83,14 @@ def test_an_unreadable_record_is_rejected_and_the_rest_goes_on() -> None:
 
 def test_nothing_is_polled_while_there_is_no_room() -> None:
     consumer = FakeShareConsumer([make_message(0)])
-    intake = ShareIntake(consumer, lock_s=30)
+    intake = ShareIntake(consumer)
     assert intake.take(0, 1) == ([], [], [])
     assert len(consumer.polls) == 1
 
 
 def test_closing_gives_back_what_was_not_settled_and_what_is_held() -> None:
-    consumer = FakeShareConsumer([make_message(0, deliveries=HELD), make_message(1, deliveries=HELD)])
-    intake = ShareIntake(consumer, lock_s=30)
+    consumer = FakeShareConsumer([make_message(0, deliveries=LAST_DELIVERY), make_message(1, deliveries=LAST_DELIVERY)])
+    intake = ShareIntake(consumer)
     intake.take(1, 1)
     intake.close()
     assert consumer.acknowledged == [(0, RELEASE), (1, RELEASE)]
@@ -114,7 +99,7 @@ def test_closing_gives_back_what_was_not_settled_and_what_is_held() -> None:
 
 def test_a_broker_that_is_away_is_waited_for() -> None:
     away = make_message(0, error=KafkaError(KafkaError._ALL_BROKERS_DOWN))
-    intake = ShareIntake(FakeShareConsumer([away], [make_message(1)]), lock_s=30)
+    intake = ShareIntake(FakeShareConsumer([away], [make_message(1)]))
     assert intake.take(1, 1).assignments == []
     assert len(intake.take(1, 1).assignments) == 1
 
@@ -122,4 +107,4 @@ def test_a_broker_that_is_away_is_waited_for() -> None:
 def test_what_waiting_cannot_mend_is_raised() -> None:
     refused = make_message(0, error=KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
     with pytest.raises(ConfigError, match="credentials"):
-        ShareIntake(FakeShareConsumer([refused]), lock_s=30).take(1, 1)
+        ShareIntake(FakeShareConsumer([refused])).take(1, 1)
