@@ -94,6 +94,29 @@ _REMEDIES: Final[tuple[tuple[type[FairstreamError], frozenset[str], str], ...]] 
         frozenset({"_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_RESOLVE", "_TIMED_OUT", "_TRANSPORT"}),
         "; is Kafka running there?",
     ),
+    (
+        # A broker that has gone or is just back, a partition whose leader moves. Not all of these are marked retriable.
+        Unavailable,
+        frozenset(
+            {
+                "BROKER_NOT_AVAILABLE",
+                "COORDINATOR_LOAD_IN_PROGRESS",
+                "COORDINATOR_NOT_AVAILABLE",
+                "FENCED_LEADER_EPOCH",
+                "KAFKA_STORAGE_ERROR",
+                "LEADER_NOT_AVAILABLE",
+                "NETWORK_EXCEPTION",
+                "NOT_CONTROLLER",
+                "NOT_COORDINATOR",
+                "NOT_LEADER_FOR_PARTITION",
+                "OFFSET_NOT_AVAILABLE",
+                "REPLICA_NOT_AVAILABLE",
+                "REQUEST_TIMED_OUT",
+                "UNKNOWN_LEADER_EPOCH",
+            }
+        ),
+        "",
+    ),
 )
 
 

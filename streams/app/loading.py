@@ -119,8 +119,10 @@ class StateTopic:
                         deadline = clock.monotonic() + _SILENCE_S
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
                         return rows
-                    elif not error.retriable() and error.code() not in _PASSING:
-                        raise from_kafka(error, f"reading {self._names.state}")
+                    else:
+                        failure = from_kafka(error, f"reading {self._names.state}")
+                        if not isinstance(failure, Unavailable):  # librdkafka goes on by itself
+                            raise failure
                 if clock.monotonic() > deadline:
                     raise Unavailable(f"reading {self._names.state}: nothing came for {_SILENCE_S:g} s")
 
@@ -180,13 +182,3 @@ class StateTopic:
         if positions is None:
             return PositionsRecord(epoch=1, applied={}, partitions=self._counts)
         return replace(positions, epoch=positions.epoch + 1)
-
-
-# A broker that restarts, or a leader that moves: librdkafka goes on by itself.
-_PASSING: Final = frozenset(
-    {
-        KafkaError._TRANSPORT,  # noqa: SLF001 - its public name
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError._RESOLVE,  # noqa: SLF001
-    }
-)

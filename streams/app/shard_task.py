@@ -147,8 +147,7 @@ class ShardTask(threading.Thread):
     def _advance(self) -> bool:
         """Step if there is a reason to; return whether there was."""
         batches = self.inbox.take(self._settings.max_step_inputs, self._settings.max_step_bytes)
-        core = self._stepper.core
-        if not batches and not self._policies.after(core.policy_version) and not self._due():
+        if not batches and not self._due():
             return False
         self._until_written(lambda: self._step(batches))
         self._listener.on_done([batch.event for batch in batches if batch.event is not None])
@@ -159,7 +158,15 @@ class ShardTask(threading.Thread):
         self._stepper.step(batches, changes, clock.now_ms())
 
     def _due(self) -> bool:
-        due = self._stepper.core.next_timer_ms()
+        """Whether there is reason for a step without any record.
+
+        A new reign begins with one at once: the core counts the time since the last step as an outage, in which no
+        worker could be heard, and from now on they can.
+        """
+        core = self._stepper.core
+        if not self._stepper.arrived or self._policies.after(core.policy_version):
+            return True
+        due = core.next_timer_ms()
         return due is not None and due <= clock.now_ms()
 
     def _idle_s(self) -> float:

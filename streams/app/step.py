@@ -44,20 +44,20 @@ class Stepper:
         self._writer: Final = writer
         self._reader: Final = reader
         self._shard: Final = shard
-        self._arrived = False  # whether a step of this reign has committed
+        self.arrived = False  # whether a step of this reign has been committed
         self._journal_key: Final = str(shard).encode()
 
     def step(self, batches: Sequence[Batch], policies: Sequence[SetPolicy], now_ms: int) -> None:
         """Advance and commit. Raises what `Writer.write` raises; then nothing of the step has happened."""
         intake = self._reader.read(batches, self.positions.applied)
-        takeover: list[Input] = [] if self._arrived else [Takeover(self.positions.epoch)]
+        takeover: list[Input] = [] if self.arrived else [Takeover(self.positions.epoch)]
         effects = self.core.step([*takeover, *policies, *intake.completions, *intake.requests], now_ms)
         for name, number in intake.counts.items():
             effects.counts[name] += number
         positions = replace(self.positions, applied=intake.applied)
         self._writer.write(self._encode(effects, intake, policies, positions))
         self.positions = positions
-        self._arrived = True
+        self.arrived = True
 
     def confirm(self) -> None:
         """Commit the positions as they are: who can do that has been the owner ever since it fenced the shard."""
@@ -86,7 +86,7 @@ class Stepper:
             epoch=epoch,
             policy_version=self.core.policy_version,
             inputs=self._ranges(intake, policies),
-            takeover=not self._arrived,
+            takeover=not self.arrived,
         )
         return StepRecords(
             positions=self._row(positions),

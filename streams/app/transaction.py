@@ -18,7 +18,7 @@ from streams import clock
 from streams.app.faults import Faults, NoFaults
 from streams.errors import FairstreamError, OwnershipLost, StepAborted, Unavailable
 from streams.kafka import from_kafka
-from streams.wire import PARTITIONER
+from streams.wire import MAX_MESSAGE_BYTES, PARTITIONER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,10 +31,6 @@ _SLICE_S: Final = 1.0
 
 # Beyond the transaction's own timeout the coordinator has ended it: there is nothing left to wait for.
 _GRACE_S: Final = 10.0
-
-# What a topic of ours takes: see `streams.wire.topics`. A batch of records must fit as well, so it stays below.
-_MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
-_MAX_BATCH_BYTES: Final = 1_000_000
 
 # A step's records wait in the producer's queue until it commits. The step is bounded, so the queue need not be:
 # `produce` never finds it full.
@@ -110,8 +106,8 @@ class KafkaWriter:
                     partitioner=PARTITIONER,
                     # The flush before the commit sends at once. Until then waiting makes larger batches of a step.
                     linger_ms=100,
-                    batch_size=_MAX_BATCH_BYTES,
-                    message_max_bytes=_MAX_MESSAGE_BYTES,
+                    # What the topics take, batches included: a batch is larger than 1 MB only if its one record is.
+                    message_max_bytes=MAX_MESSAGE_BYTES,
                     queue_buffering_max_messages=_QUEUE_MESSAGES,
                     # After a concurrent transaction (the last one's markers being written) the default waits 100 ms.
                     retry_backoff_ms=2,

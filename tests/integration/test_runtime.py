@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from streams import clock
 from streams.app.intake import FORWARDED_ON
-from streams.core.policy import Policy, Window
+from streams.core.policy import Policy, TenantRules, Window
 from streams.core.snapshot import FlowView, ShardView
 from streams.local import LocalKafka
 from streams.wire import FORWARDED, decode_status, encode_completion, encode_request, partition_for
@@ -142,3 +142,21 @@ def test_committed_offsets_follow_for_those_who_watch_the_lag(kafka: LocalKafka,
         clock.wait_until(lambda: lag() == 0, 30, 0.5, what="no lag")
         assert sum(place.offset for place in watcher.committed(places, timeout=10)) > 400
     watcher.close()
+
+
+def test_a_policy_that_names_twenty_thousand_tenants_is_taken(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    """Its row in the state is far larger than anything a request brings."""
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1)
+    tenants = {f"tenant-{number:05}-{'x' * 100}": TenantRules(weight=number % 7 + 1) for number in range(20_000)}
+    version = here.apply(Policy(name="default", window=Window(runs=64), leases=LEASES, tenants=tenants))
+    producer = make_producer(here.servers)
+    producer.produce(here.names.requests, encode_request(tenant="acme", run_id="r", workflow="w"), b"acme")
+    assert producer.flush(30) == 0
+    with here.scheduler() as scheduler:
+        scheduler.wait_until_ready({0})
+        clock.wait_until(lambda: len(here.gather().dispatches) == 1, 30, what="a dispatch")
+        assert scheduler.stop() == 0
+        scheduler.start()
+        scheduler.wait_until_ready({0})  # and it is read again
+        clock.wait_until(lambda: len(read_topic(here.servers, here.names.journal)) >= 2, 30, what="another step")
+        assert here.gather().journal[0][-1].policy_version == version

@@ -16,7 +16,7 @@ from streams.core.inputs import SetPolicy
 from streams.core.policy import Leases, Policy
 from streams.core.snapshot import ShardSnapshot
 from streams.errors import FairstreamError, OwnershipLost, StepAborted
-from streams.wire import decode_journal
+from streams.wire import JournalEntry, decode_journal
 from tests.unit.app.fakes import FakeWriter, load_from, request, requests
 
 DEADLINE_S = 10.0
@@ -70,8 +70,8 @@ class Stage:
         return self._load()
 
     @property
-    def steps(self) -> list[int]:
-        return [decode_journal(step.journal[1]).step for step in self.writer.written if step.journal]
+    def entries(self) -> list[JournalEntry]:
+        return [decode_journal(step.journal[1]) for step in self.writer.written if step.journal]
 
 
 @pytest.fixture
@@ -87,12 +87,20 @@ def stage() -> Iterator[Stage]:
 def open_(stage: Stage) -> None:
     stage.task.start()
     assert stage.task.opened.result(DEADLINE_S) == {}
+    eventually(lambda: len(stage.writer.written) == 1, "the step that begins the reign")
 
 
 def test_it_fences_before_it_loads_and_then_says_where_it_stands(stage: Stage) -> None:
     open_(stage)
     assert (stage.writer.fences, stage.loads) == (1, 1)
     assert stage.ends == []
+
+
+def test_a_reign_begins_with_a_step_though_nothing_has_arrived(stage: Stage) -> None:
+    """Until then the core counts the time as an outage, which no worker is to blame for."""
+    open_(stage)
+    entry = stage.entries[0]
+    assert (entry.step, entry.takeover, entry.inputs) == (1, True, ())
 
 
 def test_events_are_done_once_their_step_is_written_and_in_order(stage: Stage) -> None:
@@ -115,7 +123,7 @@ def test_what_arrives_during_a_commit_forms_the_next_step(stage: Stage) -> None:
         stage.task.inbox.put(requests(request(offset), event=offset))
     stage.writer.gate.set()
     eventually(lambda: len(stage.done) == 5, "all events")
-    assert [len(step.dispatches) for step in stage.writer.written] == [1, 5]
+    assert [len(entry.decisions) for entry in stage.entries] == [0, 1, 5]
 
 
 def test_an_aborted_step_is_repeated_from_the_rows(stage: Stage) -> None:
@@ -127,7 +135,7 @@ def test_an_aborted_step_is_repeated_from_the_rows(stage: Stage) -> None:
     eventually(lambda: stage.done == ["first", "second"], "the second step")
     assert stage.loads == 2
     assert stage.writer.fences == 1  # the writer is still the owner
-    assert stage.steps == [1, 2]
+    assert [(entry.step, entry.epoch) for entry in stage.entries] == [(1, 1), (2, 1), (3, 2)]
     assert [key for step in stage.writer.written for key, _ in step.dispatches] == [b"run-0", b"run-1"]
 
 
@@ -205,10 +213,9 @@ def test_a_policy_change_causes_a_step_and_is_its_input(stage: Stage) -> None:
     open_(stage)
     stage.policies.add(SetPolicy(3, Policy(name="new")))
     stage.task.inbox.wake()
-    eventually(lambda: stage.writer.written, "a step")
-    journal = stage.writer.written[0].journal
-    assert journal is not None
-    assert decode_journal(journal[1]).policy_version == 3
+    eventually(lambda: len(stage.writer.written) == 2, "a step")
+    assert stage.entries[1].policy_version == 3
+    assert [(each.topic, each.first) for each in stage.entries[1].inputs] == [("policy", 3)]
 
 
 def test_a_timer_causes_a_step(stage: Stage) -> None:
