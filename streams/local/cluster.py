@@ -156,6 +156,8 @@ class LocalKafka:
                 return
 
     def _make_nodes(self, java: Path, jar_folder: Path, folder: Folder) -> dict[int, Node]:
+        if folder.nodes not in {0, self._count}:
+            raise ConfigError(f"holds the data of {folder.nodes} node(s)", field="data_dir", value=str(folder.root))
         if self._port is not None and not ports.is_free(self._port):
             raise StartFailed(f"port {self._port} is taken on {ports.LOOPBACK}: choose another, or end what holds it")
         numbers = ports.free_ports(2 * self._count)
@@ -182,10 +184,12 @@ class LocalKafka:
         return nodes
 
     def _format(self) -> None:
-        cluster_id = config.new_cluster_id()
+        nodes = self._nodes.values()
+        # A format that was broken off has left some of the nodes with an id already.
+        cluster_id = next((node.cluster_id() for node in nodes if node.formatted), config.new_cluster_id())
         with ThreadPoolExecutor(self._count) as pool:
             # list() so that the first failure is raised
-            list(pool.map(lambda node: node.format(cluster_id), self._nodes.values()))
+            list(pool.map(lambda node: node.format(cluster_id), nodes))
 
     def _await(self, awaited: list[Node]) -> None:
         """Wait until each of these nodes answers clients and is a member of the cluster."""

@@ -1,4 +1,4 @@
-"""What a node is told: its settings as `server.properties`. Pure."""
+"""What a node is told: its settings as `server.properties`, and the names in its folder. Pure."""
 
 import base64
 import uuid
@@ -10,6 +10,12 @@ from typing import Final
 from streams.local.ports import LOOPBACK
 
 _QUORUM: Final = 3  # from so many nodes on, one may be lost without losing data
+
+# Inside a node's folder, where its processes run: Kafka takes a comma, and Java a colon, in a longer path for the end
+# of it, and folders may have any name.
+DATA: Final = "data"
+JARS: Final = "jars"
+PROPERTIES: Final = "server.properties"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +44,7 @@ def properties(spec: NodeSpec, nodes: Sequence[NodeSpec], overrides: Mapping[str
         "advertised.listeners": f"PLAINTEXT://{spec.address}",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "log.dirs": spec.folder / "data",
+        "log.dirs": DATA,
         "default.replication.factor": replicas,
         "min.insync.replicas": in_sync,
         "offsets.topic.replication.factor": replicas,

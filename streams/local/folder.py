@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from streams import clock
-from streams.errors import StartFailed
+from streams.errors import ConfigError, StartFailed
+from streams.local.config import DATA, JARS
 
 # The brokers of an owner that was killed a moment ago need this long to close their data.
 CLAIM_DEADLINE_S: Final = 15.0
@@ -27,10 +28,16 @@ class Folder:
 
     @classmethod
     def chosen(cls, path: Path, *, deadline_s: float = CLAIM_DEADLINE_S) -> Self:
-        """Claim `path`, which is created if need be. Raises `StartFailed` if it stays claimed."""
-        root = path.expanduser().resolve()
-        root.mkdir(parents=True, exist_ok=True)
-        claim = (root / ".claim").open("ab")
+        """Claim `path`, which is created if need be.
+
+        Raises `StartFailed` if it stays claimed, `ConfigError` if nothing can be written there.
+        """
+        try:
+            root = path.expanduser().resolve()
+            root.mkdir(parents=True, exist_ok=True)
+            claim = (root / ".claim").open("ab")
+        except (OSError, RuntimeError) as error:  # RuntimeError: no such user's home
+            raise ConfigError(f"cannot hold data: {error}", field="data_dir", value=str(path)) from error
         try:
             clock.wait_until(lambda: _locked(claim), deadline_s)
         except TimeoutError as error:
@@ -41,6 +48,11 @@ class Folder:
         return cls(root, temporary=False, claim=claim)
 
     @property
+    def nodes(self) -> int:
+        """How many nodes have been here before."""
+        return len(list(self.root.glob("node-*")))
+
+    @property
     def claims(self) -> tuple[int, ...]:
         """File descriptors that a supervisor inherits: the claim lasts as long as any of its holders."""
         return () if self._claim is None else (self._claim.fileno(),)
@@ -48,8 +60,9 @@ class Folder:
     def release(self, *, keep_logs: bool) -> None:
         """Delete what is temporary (but for the logs, if asked), and give up the claim."""
         if self.temporary and keep_logs and any(self.root.glob("*/*.log")):
-            for data in self.root.glob("*/data"):
-                shutil.rmtree(data)
+            for node in self.root.glob("node-*"):
+                shutil.rmtree(node / DATA, ignore_errors=True)
+                (node / JARS).unlink(missing_ok=True)
         elif self.temporary:
             shutil.rmtree(self.root)
         if self._claim is not None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from streams.errors import NotInstalled, Unavailable, Untrusted
+from streams.errors import ConfigError, NotInstalled, Unavailable, Untrusted
 from streams.local import progress
 from streams.local.lock import Jar, Lock
 
@@ -28,12 +28,13 @@ PARALLEL: Final = 6
 ATTEMPTS: Final = 3
 PAUSE_S = 1.0  # before a second attempt, twice that before a third: a busy repository needs a moment
 TIMEOUT_S: Final = 60  # for one answer of the repository, not for a whole file
+CACHE_VARIABLE: Final = "FAIRSTREAM_CACHE"
 MIRROR_VARIABLE: Final = "FAIRSTREAM_MAVEN_MIRROR"
 
 
 def cache_root() -> Path:
     """Where downloads are kept: FAIRSTREAM_CACHE, or `fairstream` in the user's cache folder."""
-    chosen = os.environ.get("FAIRSTREAM_CACHE")
+    chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")
@@ -43,23 +44,33 @@ def cache_root() -> Path:
 def ensure(lock: Lock, root: Path | None = None, *, download: Download | None = None) -> Path:
     """Return the folder that holds exactly the locked jars, verified; fetch them if need be.
 
-    Raises `Untrusted` if a fetched file has another checksum (nothing is kept), and `Unavailable`
-    if the repository does not answer.
+    Raises `Untrusted` if a fetched file has another checksum (nothing is kept), `Unavailable` if the
+    repository does not answer, and `ConfigError` if the cache cannot be written.
     """
     root = root or cache_root()
     target = root / lock.folder
-    if intact(lock, target):
-        return target
-    root.mkdir(parents=True, exist_ok=True)
-    with _only_one(root / f"{lock.folder}.lock"):
-        if intact(lock, target):  # the one before us has done it
-            return target
-        with tempfile.TemporaryDirectory(prefix=f".{lock.folder}-", dir=root) as scratch:
-            staged = _fetch(lock, Path(scratch), download or _from_maven)
-            if target.exists():  # damaged, or it would have been taken above
-                shutil.rmtree(target)
-            staged.rename(target)
+    try:
+        if not intact(lock, target):
+            root.mkdir(parents=True, exist_ok=True)
+            with _only_one(root / f"{lock.folder}.lock"):
+                if not intact(lock, target):  # else the one before us has done it
+                    _fill(lock, root, target, download or _from_maven)
+    except OSError as error:
+        raise ConfigError(
+            f"downloads cannot be kept in {root}: {error}; set {CACHE_VARIABLE} to a folder of yours"
+        ) from error
     return target
+
+
+def _fill(lock: Lock, root: Path, target: Path, download: Download) -> None:
+    prefix = f".{lock.folder}-"
+    for left_behind in root.glob(f"{prefix}*"):  # by one that was killed: nobody else works here now
+        shutil.rmtree(left_behind)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=root) as scratch:
+        staged = _fetch(lock, Path(scratch), download)
+        if target.is_dir():  # damaged, or it would have been taken
+            shutil.rmtree(target)
+        staged.rename(target)
 
 
 def intact(lock: Lock, folder: Path) -> bool:

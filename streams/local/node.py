@@ -37,9 +37,9 @@ class Node:
     ) -> None:
         self.spec = spec
         self.log_path = spec.folder / "kafka.log"
-        self._java = [str(java), *jvm_options, "-cp", f"{jars}/*"]
-        self._properties = spec.folder / "server.properties"
-        self._identity = spec.folder / "data" / "meta.properties"
+        self._java = [str(java.absolute()), *jvm_options, "-cp", f"{config.JARS}/*"]
+        self._jars = jars
+        self._identity = spec.folder / config.DATA / "meta.properties"
         self._remove = remove_if_orphaned
         self._claims = claims
         self._supervisor: subprocess.Popen[bytes] | None = None
@@ -59,13 +59,16 @@ class Node:
     def configure(self, settings: Mapping[str, str]) -> None:
         """Write its settings, and begin a new log; the one of the cluster before stays beside it."""
         self.spec.folder.mkdir(parents=True, exist_ok=True)
+        link = self.spec.folder / config.JARS
+        link.unlink(missing_ok=True)
+        link.symlink_to(self._jars.absolute(), target_is_directory=True)
         if self.log_path.exists():
             self.log_path.replace(self.log_path.with_suffix(".previous.log"))
-        self._properties.write_text(config.render(settings), encoding="ascii")
+        (self.spec.folder / config.PROPERTIES).write_text(config.render(settings), encoding="ascii")
 
     def format(self, cluster_id: str) -> None:
         """Prepare an empty data folder; one that is formatted already keeps its identity."""
-        if self._identity.exists():
+        if self.formatted:
             return
         command = [
             *self._java,
@@ -74,19 +77,30 @@ class Node:
             "--cluster-id",
             cluster_id,
             "--config",
-            str(self._properties),
+            config.PROPERTIES,
             "--feature",
             "share.version=1",
         ]
         with self._log() as log:
             try:
                 status = subprocess.run(
-                    command, stdout=log, stderr=log, timeout=_FORMAT_DEADLINE_S, check=False
+                    command,
+                    stdout=log,
+                    stderr=log,
+                    timeout=_FORMAT_DEADLINE_S,
+                    check=False,
+                    cwd=self.spec.folder,
+                    env=_environment(),
                 ).returncode
             except subprocess.TimeoutExpired as error:
                 raise self.failure(f"formatting its data took over {_FORMAT_DEADLINE_S} s") from error
         if status != 0:
             raise self.failure(f"its data folder could not be formatted (exit status {status})")
+
+    @property
+    def formatted(self) -> bool:
+        """Whether its data has an identity."""
+        return self._identity.exists()
 
     def cluster_id(self) -> str:
         """The cluster that its data belongs to."""
@@ -104,7 +118,7 @@ class Node:
             str(self._remove or ""),
             *self._java,
             "kafka.Kafka",
-            str(self._properties),
+            config.PROPERTIES,
         ]
         with self._log() as log:
             # A session of its own: Ctrl-C must reach the owner alone, which stops us in its order.
@@ -116,6 +130,8 @@ class Node:
                 stderr=log,
                 start_new_session=True,
                 pass_fds=self._claims,
+                cwd=self.spec.folder,
+                env=_environment(),
             )
         assert self._supervisor.stdout is not None
         with self._supervisor.stdout as answer:
@@ -157,6 +173,11 @@ class Node:
 
     def _log(self) -> IO[bytes]:
         return self.log_path.open("ab")
+
+
+def _environment() -> dict[str, str]:
+    """Our environment, in which the system's errors are in the language that is looked for in the log."""
+    return os.environ | {"LC_ALL": "C.UTF-8"}
 
 
 def telling_lines(lines: Sequence[str]) -> list[str]:

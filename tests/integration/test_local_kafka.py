@@ -1,6 +1,7 @@
 """The local Kafka is a real one, and leaves nothing behind."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 )
 
 from streams import clock
-from streams.errors import StartFailed
+from streams.errors import ConfigError, StartFailed
 from streams.local import LocalKafka, ports
 
 
@@ -157,7 +158,9 @@ def test_a_start_that_fails_shows_the_end_of_the_log_and_keeps_it() -> None:
     log.parent.parent.rmdir()
 
 
-def test_chosen_data_is_found_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["data", "da ta, (é) %20:$HOME\\n*"])
+def test_chosen_data_is_found_again_whatever_its_name(tmp_path: Path, name: str) -> None:
+    tmp_path /= name
     with LocalKafka(data_dir=tmp_path) as first:
         create(first.bootstrap, "kept")
         produce(first.bootstrap, "kept", 10)
@@ -166,6 +169,23 @@ def test_chosen_data_is_found_again(tmp_path: Path) -> None:
         second.kill(1)
         second.start(1)
         produce(second.bootstrap, "kept", 1)
+    assert {path.name for path in tmp_path.parent.iterdir()} == {name}
+
+
+def test_data_of_another_number_of_nodes_is_refused(tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / f"node-{number}").mkdir()
+    with pytest.raises(ConfigError, match=r"holds the data of 2 node\(s\)"):
+        LocalKafka(nodes=3, data_dir=tmp_path).open()
+
+
+@pytest.mark.slow
+def test_a_format_that_was_broken_off_goes_on(tmp_path: Path) -> None:
+    with LocalKafka(nodes=2, data_dir=tmp_path):
+        pass
+    shutil.rmtree(tmp_path / "node-2" / "data")
+    with LocalKafka(nodes=2, data_dir=tmp_path) as cluster:
+        create(cluster.bootstrap, "t", replication=2)
 
 
 @pytest.mark.slow

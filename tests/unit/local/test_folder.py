@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.errors import StartFailed
+from streams.errors import ConfigError, StartFailed
 from streams.local.folder import Folder
 
 
@@ -43,6 +43,13 @@ def test_a_chosen_folder_stays(tmp_path: Path) -> None:
     node = filled(folder)
     folder.release(keep_logs=False)
     assert (node / "data" / "segment").exists()
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "~nobody-of-that-name/data"])
+def test_a_folder_that_cannot_be_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=name):
+        Folder.chosen(Path(name) if name.startswith("~") else tmp_path / name)
 
 
 def test_a_claimed_folder_is_refused_until_it_is_released(tmp_path: Path) -> None:

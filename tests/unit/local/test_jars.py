@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.errors import Unavailable, Untrusted
+from streams.errors import ConfigError, Unavailable, Untrusted
 from streams.local import jars
 from streams.local.lock import Jar, Lock
 
@@ -82,6 +82,34 @@ def test_a_damaged_cache_is_fetched_again(tmp_path: Path, damage: str) -> None:
     jars.ensure(lock, tmp_path, download=repository)
     assert jars.intact(lock, folder)
     assert len(repository.served) == 4
+
+
+def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:
+    lock = locked("a")
+    half = tmp_path / f".{lock.folder}-x7" / "jars"
+    half.mkdir(parents=True)
+    jars.ensure(lock, tmp_path, download=Repository())
+    assert {path.name for path in tmp_path.iterdir()} == {lock.folder, f"{lock.folder}.lock"}
+
+
+@pytest.mark.parametrize("place", ["cache", "cache/below", "target"])
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, place: str) -> None:
+    lock, cache = locked("a"), tmp_path / "cache"
+    if place == "target":
+        cache.mkdir()
+        (cache / lock.folder).touch()
+    else:
+        cache.touch()
+    with pytest.raises(ConfigError, match="FAIRSTREAM_CACHE"):
+        jars.ensure(lock, tmp_path / place if place != "target" else cache, download=Repository())
+
+
+def test_a_cache_that_is_complete_need_not_be_writable(tmp_path: Path) -> None:
+    lock = locked("a")
+    folder = jars.ensure(lock, tmp_path, download=Repository())
+    (tmp_path / f"{lock.folder}.lock").unlink()
+    assert jars.ensure(lock, tmp_path, download=Repository()) == folder
+    assert not (tmp_path / f"{lock.folder}.lock").exists(), "it was opened for writing"
 
 
 def test_two_at_once_fetch_once(tmp_path: Path) -> None:
