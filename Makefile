@@ -7,34 +7,36 @@
 VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := 3.11
-CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.14 python3 python)
+CANDIDATES := $(if $(PYTHON),"$(PYTHON)",python3.13 python3.12 python3.11 python3.14 python3 python)
 
-# Prints the first candidate that really is a new enough Python with venv and pip, or says what to do.
+comma := ,
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < ($(subst .,$(comma),$(OLDEST))))
+
+# Finds the first candidate that really is a new enough Python with venv and pip, or says what to do.
 # A name on PATH proves nothing: version managers put a stub there for versions that are not chosen.
 define FIND_PYTHON
-old=; \
+python=; bare=; \
 for candidate in $(CANDIDATES); do \
-	"$$candidate" -c 'import sys; sys.exit(sys.version_info < ($(subst .,$(comma),$(OLDEST))))' >/dev/null 2>&1 || continue; \
-	old=$$candidate; \
+	"$$candidate" -c '$(NEW_ENOUGH)' >/dev/null 2>&1 || continue; \
+	bare=$$candidate; \
 	"$$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 || continue; \
 	python=$$candidate; break; \
 done; \
-if [ -z "$$python" ] && [ -n "$$old" ]; then \
-	echo "make: $$old lacks the venv or ensurepip module: install it (Debian and Ubuntu: apt install python3-venv)," >&2; \
+if [ -z "$$python" ] && [ -n "$$bare" ]; then \
+	echo "make: $$bare lacks the venv or ensurepip module: install it (Debian and Ubuntu: apt install python3-venv)," >&2; \
 	echo "      or name another Python: make PYTHON=/path/to/python3" >&2; exit 1; \
 fi; \
 if [ -z "$$python" ]; then \
-	echo "make: no Python $(OLDEST) or later among: $(CANDIDATES)" >&2; \
+	echo "make: no Python $(OLDEST) or later among:" $(CANDIDATES) >&2; \
 	echo "      install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; \
 fi
 endef
-comma := ,
 
 # $(call SETUP,EXTRAS): the virtual environment with these extras, from whatever state it is in.
 define SETUP
-@python=; $(FIND_PYTHON); \
-if ! "$(BIN)/python" -m pip --version >/dev/null 2>&1; then \
-	echo "setting up $(VENV) with $$($$python --version)"; \
+@if ! "$(BIN)/python" -c 'import pip; $(NEW_ENOUGH)' >/dev/null 2>&1; then \
+	$(FIND_PYTHON); \
+	echo "setting up $(VENV) with $$("$$python" --version)"; \
 	"$$python" -m venv --clear $(VENV) || exit 1; \
 fi
 @echo "installing fairstream[$(1)] into $(VENV): the first time takes a minute or two"
