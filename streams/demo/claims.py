@@ -48,7 +48,7 @@ def _waits(figures: Figures) -> Claim:
     left = len(figures.story.small) - len(judged)
     evidence = f"{len(judged)} tenants, the worst {worst} at {float(ratios[worst]):.3f}" if worst else "nobody to judge"
     if left:
-        evidence += f"; {left} more whom FIFO keeps waiting for less than a minute of the story"
+        evidence += f"; {left} more as small are not kept waiting by FIFO"
     return Claim(
         "waits",
         f"every small tenant's p95 wait is at most 1/{WAIT_FACTOR} of FIFO's",

@@ -17,6 +17,8 @@ from streams.simulate.waits import Waits
 
 WIDTH: Final = 100
 
+_STYLES: Final = {"*": "bold", "+": "", "": "dim"}
+
 
 def show(figures: Figures, claims: list[Claim], console: Console) -> None:
     """Print a story: what it was, its table, its claims."""
@@ -55,29 +57,31 @@ def _table(figures: Figures) -> Table:
     table.add_column("observed\nshare", justify="right")
     for title in ("first wait\nhere", "\nFIFO", "p50 wait\nhere", "\nFIFO", "p95 wait\nhere", "\nFIFO", "p95\nratio"):
         table.add_column(title, justify="right", no_wrap=True)
-    judged, backlogged = set(judged_tenants(figures)), set(figures.contest.tenants if figures.contest else ())
+    marks = _marks(figures)
     for tenant, here in figures.waits.items():
-        mark = "*" if tenant in backlogged else "" if tenant in judged else "-"
-        table.add_row(*_row(figures, tenant, here), style="bold" if mark == "*" else "dim" if mark == "-" else "")
+        table.add_row(*_row(figures, tenant, marks[tenant], here), style=_STYLES[marks[tenant]])
     return table
 
 
-def _row(figures: Figures, tenant: str, here: Waits) -> list[str]:
+def _marks(figures: Figures) -> dict[str, str]:
+    """Mark whose shares and whose waits are judged."""
+    marks = dict.fromkeys(figures.waits, "")
+    marks |= dict.fromkeys(judged_tenants(figures), "+")
+    return marks | dict.fromkeys(figures.contest.tenants if figures.contest else (), "*")
+
+
+def _row(figures: Figures, tenant: str, mark: str, here: Waits) -> list[str]:
     fifo, rules = figures.fifo_waits[tenant], figures.story.policy.rules_for(tenant)
     share = figures.shares.get(tenant)
     total = sum(each.observed for each in figures.shares.values())
-    backlogged = figures.contest is not None and tenant in figures.contest.tenants
+    pairs = ((here.first, fifo.first), (here.p50, fifo.p50), (here.p95, fifo.p95))
     return [
-        tenant + ("*" if backlogged else ""),
+        tenant + mark,
         f"{rules.plan} {rules.weight}" if rules.plan else str(rules.weight),
         str(here.runs),
         f"{100 * share.stated / total:.1f} %" if share else "",
         f"{100 * share.observed / total:.1f} %" if share else "",
-        *(
-            _seconds(value)
-            for pair in ((here.first, fifo.first), (here.p50, fifo.p50), (here.p95, fifo.p95))
-            for value in pair
-        ),
+        *(_seconds(wait_ms) for pair in pairs for wait_ms in pair),
         f"{here.p95 / fifo.p95:.2f}" if fifo.p95 else "",
     ]
 
@@ -91,6 +95,10 @@ def _notes(figures: Figures) -> Padding:
             "handed out in that time; the stated ones are max-min by weight: whoever asked for less than its part gets "
             "what it asked for."
         )
+    lines.append(
+        "+ small: asks for at most half of an equal part of all tokens, and FIFO keeps it waiting (p95) for a minute "
+        "of the story or more."
+    )
     lines.append(
         "Waits go from the request to the start of its run, in seconds as they passed. Here: as it ran, read from the "
         "topics. FIFO: simulated from the same arrivals, costs and slots, without any delay of its own."

@@ -31,13 +31,14 @@ def rows(text: str) -> dict[str, list[str]]:
     lines = [line.split() for line in text.splitlines()]
     begin = next(number for number, cells in enumerate(lines) if cells[:1] == ["tenant"]) + 1
     end = begin + lines[begin:].index([])
-    return {cells[0].rstrip("*"): cells for cells in lines[begin:end]}
+    return {cells[0].rstrip("*+"): cells for cells in lines[begin:end]}
 
 
 def test_every_tenant_has_a_line_and_every_claim_its_answer(figures: Figures) -> None:
     text = printed(figures)
     assert list(rows(text)) == list(figures.story.tenants)
     assert text.count("\nyes ") == len(judge(figures))
+    assert all(f"\n{marked} " in text for marked in ("big*", "large*", "little+", "tiny+"))
     assert "simulated" in text
 
 
