@@ -143,8 +143,8 @@ class Consumer(driver.Consumer):
         active = self._get_active_partitions() if self._may_deliver() else None
         if not active:
             return False
-        records = await self._getmany(active_partitions=set(active), timeout=_FETCH_S)
         generation = self.app.consumer_generation_id
+        records = await self._getmany(active_partitions=set(active), timeout=_FETCH_S)
         for tp, batch in self.scheduler.iterate(records):
             # What is not delivered now is read again after the seek that every rebalance ends with.
             if not self._may_deliver() or self.app.consumer_generation_id != generation:

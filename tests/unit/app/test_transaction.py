@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -50,6 +52,10 @@ class FakeProducer:
 
     def init_transactions(self, _timeout: float) -> None:
         self._call("init")
+
+    def list_topics(self, topic: str, _timeout: float) -> Any:
+        self._call("list")
+        return SimpleNamespace(topics={topic: SimpleNamespace(partitions=dict.fromkeys(range(3)))})
 
     def begin_transaction(self) -> None:
         self._call("begin")
@@ -110,13 +116,28 @@ def test_the_order_of_a_step_is_rows_sends_journal_positions(make: Make) -> None
     assert producer.sent == [
         ("runs.state", b"row", b"a", 2),
         ("runs.state", None, b"b", 2),
-        ("runs.dispatch", b"dispatch", b"run", -1),
+        ("runs.dispatch", b"dispatch", b"run", 0),
         ("runs.rejected", b"rejection", None, -1),
         ("runs.requests", b"forward", b"t", 3, 77, [(FORWARDED, b"here")]),
         ("runs.journal", b"journal", b"0", 2),
         ("runs.state", b"positions", b"p", 2),
     ]
     assert [call for call in producer.calls if call != "produce"] == ["begin", "flush", "commit"]
+
+
+def test_the_dispatches_of_a_step_go_to_one_partition_and_those_of_a_large_step_to_some(make: Make) -> None:
+    """A partition costs a transaction as much as a hundred records, and a share group hands out 2,000 of one."""
+    writer, producer = make()
+    writer.fence()
+
+    def places(number: int) -> list[int]:
+        producer.sent.clear()
+        writer.write(StepRecords((b"p", b"positions"), dispatches=[(b"run", b"dispatch")] * number))
+        used = Counter(partition for topic, _, _, partition in producer.sent if topic == NAMES.dispatch)
+        assert max(used.values()) <= 500
+        return list(used)
+
+    assert [places(number) for number in (1, 1, 500, 1_200)] == [[0], [1], [2], [0, 1, 2]]
 
 
 def test_the_producer_is_transactional_and_places_keys_as_kafka_does(make: Make) -> None:
