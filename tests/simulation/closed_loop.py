@@ -32,6 +32,7 @@ class Thread:
     thinks_for: int = 0
     starts_at: int = 0
     estimate: int | None = None  # what its producer says; None: the truth
+    in_step: bool = False  # it calls again when all such threads of its tenant have ended
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ def run_closed_loop(policy: Policy, threads: Sequence[Thread], *, until: int | N
     events.sort()
     owners: dict[str, int] = {}
     made = [0] * len(threads)
+    busy: set[int] = set()
     flying: dict[str, Dispatch] = {}
     services: list[Service] = []
     while events:
@@ -88,9 +90,12 @@ def run_closed_loop(policy: Policy, threads: Sequence[Thread], *, until: int | N
             thread = threads[index]
             if what != "call":
                 inputs.append(make_report(flying.pop(what), SUCCEEDED, thread.cost))
-                if made[index] < thread.calls and (until is None or now - SECOND < until):
-                    heappush(events, (now + thread.thinks_for, index, "call"))
+                busy.remove(index)
+                for caller in _next_callers(threads, index, busy):
+                    if made[caller] < thread.calls and (until is None or now - SECOND < until):
+                        heappush(events, (now + thread.thinks_for, caller, "call"))
                 continue
+            busy.add(index)
             made[index] += 1
             run_id = f"{index}/{made[index]}"
             owners[run_id] = index
@@ -106,3 +111,12 @@ def run_closed_loop(policy: Policy, threads: Sequence[Thread], *, until: int | N
     check(shard)
     assert_drained(shard)
     return Outcome(tuple(services))
+
+
+def _next_callers(threads: Sequence[Thread], ended: int, busy: set[int]) -> list[int]:
+    """Return who calls next, now that a call of thread `ended` has ended."""
+    thread = threads[ended]
+    if not thread.in_step:
+        return [ended]
+    group = [n for n, each in enumerate(threads) if each.in_step and each.tenant == thread.tenant]
+    return [] if busy.intersection(group) else group

@@ -127,10 +127,10 @@ SCENARIOS: dict[str, Scenario] = {
     "a liar who swings by a hundred": Scenario(
         {"liar": Traffic(1_200, AT_ONCE, swinging), **crowd(FEW, plenty_well_guessed)}, source="hint"
     ),
-    "bursts that dodge their debt": Scenario(
-        # It asks for 37 % in bursts that look cheap, and is silent when the bills come in; a tenth is fair.
+    "bursts that look cheap": Scenario(
+        # It asks for a half of all, in bursts of which each fits one visit by its estimates; a tenth is fair.
         {
-            "dodger": Traffic(30, every(4_000, lasting_ms=10), about(400, hint=0.05)),
+            "cheat": Traffic(10, every(1_000, lasting_ms=10), about(400, hint=0.05)),
             **crowd(MANY, Traffic(190, AT_ONCE, about(100, hint=1))),
         },
         source="hint",

@@ -32,6 +32,18 @@ def test_a_guess_that_is_too_low_brings_nothing() -> None:
     assert crowded(10).share("single", LASTS) <= 0.13
 
 
+def test_bursts_that_go_quiet_until_their_bills_are_in_gain_nothing() -> None:
+    """A burst looks cheap, a twentieth of the truth, and fits one visit; the bills find an empty queue.
+
+    If debt were forgiven to who has nothing queued, it would get a third of the pool. A ninth is fair.
+    """
+    policy = make_policy(quantum=200, runs=8)
+    burst = Thread("dodger", 10**6, 400, runs_for=4 * SECOND, thinks_for=3 * SECOND, estimate=20, in_step=True)
+    others = [Thread(f"t{number % 8}", 10**6, cost=100) for number in range(8 * 10)]
+    outcome = run_closed_loop(policy, [*[burst] * 6, *others], until=LASTS)
+    assert outcome.share("dodger", LASTS) <= 0.125
+
+
 def policy_of(slots: int) -> Policy:
     return make_policy(quantum=1, runs=slots)
 

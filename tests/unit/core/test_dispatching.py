@@ -121,12 +121,14 @@ def test_a_step_hands_out_so_many_and_asks_for_another_at_once() -> None:
 @pytest.mark.usefixtures("small_steps")
 def test_a_visit_that_has_begun_when_the_step_is_full_is_written() -> None:
     """Else a takeover right after it would find a visit without the quantum that began it."""
-    driver = Driver(make_policy(runs=None, tokens=10**9, quantum=300))
+    driver = Driver(make_policy(runs=1, quantum=300))
+    driver.submit("blocker", "first")
     driver.step(*driver.requests("a", ["a1", "a2", "a3"]), *driver.requests("b", ["b1"]))
-    assert len(driver.dispatches) == 3
+    effects = driver.set_policy(make_policy(runs=9, quantum=300))
+    assert [dispatch.run_id for dispatch in effects.dispatches] == ["a1", "a2", "a3"]
     assert driver.flow_row("b").deficit == 300
     driver.take_over()
-    assert driver.served() == ["a1", "a2", "a3", "b1"]
+    assert driver.served() == ["first", "a1", "a2", "a3", "b1"]
 
 
 def test_a_head_that_waits_for_room_is_written_once_and_not_at_every_step() -> None:

@@ -131,6 +131,15 @@ def test_debt_is_kept_on_leaving_and_delays_the_next_run() -> None:
     assert order(driver) == ["a1", "b1", "b2", "b3", "b4", "b5", "a2", "b6", "b7", "b8"]
 
 
+def test_debt_is_kept_when_what_is_queued_is_taken_back() -> None:
+    driver = Driver(serial())
+    driver.submit("a", "a1", "a2")
+    driver.submit("b", "b1", "b2")
+    driver.succeed(driver.dispatches[0], tokens=450)
+    driver.step(make_cancel("a", "a2"))
+    assert (driver.flow("a").state, driver.flow("a").deficit) == ("idle", -350)
+
+
 def test_debt_fades_by_a_quantum_for_each_round_that_passes() -> None:
     driver = queued(serial(), a=[100], b=[100] * 8)
     driver.succeed(driver.dispatches[0])

@@ -1,0 +1,205 @@
+"""Ways to break the core, one at a time, and the tests that must notice. Data for `test_mutations`.
+
+Each rule that the scheduler exists for is broken here in the smallest way there is. A mutant that no named test
+catches means that the rule is not tested; one that can't be made any more, that the rule has moved.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+RING = "tests/unit/core/test_ring.py"
+OUTCOMES = "tests/unit/core/test_outcomes.py"
+SHARES = "tests/simulation/test_scenarios.py::test_everybody_gets_its_share_at_every_moment"
+
+
+class Mutant(NamedTuple):
+    """Replace text in a module of `streams.core`; the named tests must then fail, each of them."""
+
+    module: str
+    replace: tuple[tuple[str, str], ...]
+    tests: tuple[str, ...]
+
+
+def one(module: str, old: str, new: str, *tests: str) -> Mutant:
+    return Mutant(module, ((old, new),), tests)
+
+
+MUTANTS: dict[str, Mutant] = {
+    # The order.
+    "tie-breaker: of equal flows the last comes first": Mutant(
+        "ring",
+        (
+            ("| flow.place", "| (_PLACE_MASK ^ flow.place)"),
+            ("entry & _PLACE_MASK", "entry & _PLACE_MASK ^ _PLACE_MASK"),
+        ),
+        (f"{RING}::test_equal_flows_are_told_apart_by_their_place",),
+    ),
+    "resume of a half-done visit: it earns a second quantum": one(
+        "ring",
+        "        if self.current is not None:\n            return self.current",
+        "        if self.current is not None:\n            self.current.deficit += self.current.rate\n"
+        "            return self.current",
+        f"{RING}::test_a_full_window_does_not_end_a_visit",
+    ),
+    "resume of a half-done visit: a takeover forgets it": one(
+        "ring",
+        "if self.record.visiting and flow.place == self.record.cursor:",
+        "if self.record.visiting and flow.place > self.record.cursor:",
+        "tests/unit/core/test_loading.py::test_a_half_done_visit_goes_on_where_it_was",
+    ),
+    "resume of a half-done visit: after the cap it earns again": one(
+        "ring",
+        "flow.half_visit = head is not None and flow.deficit >= head.estimate",
+        "flow.half_visit = False",
+        f"{RING}::test_a_visit_broken_off_by_the_cap_is_finished_without_a_second_quantum",
+    ),
+    "a cap earns nothing: the blocked earn": one(
+        "ring",
+        "if rounds <= 0 or flow.state is FlowState.BLOCKED:",
+        "if rounds <= 0:",
+        f"{RING}::test_a_capped_flow_earns_nothing_until_it_has_room",
+    ),
+    "one visit a round: who returns is visited again": one(
+        "ring",
+        "        eligible = max(eligible, earliest)\n",
+        "        eligible = min(eligible, earliest)\n",
+        f"{RING}::test_a_head_dearer_than_a_quantum_waits_its_rounds_and_blocks_nobody",
+    ),
+    "a newcomer waits for the next round": one(
+        "state",
+        "flow.accrued = ring.passed(flow)",
+        "flow.accrued = ring.record.round",
+        f"{RING}::test_a_newcomer_is_served_in_the_current_round",
+    ),
+    "FIFO place of a retry: it goes to the end": one(
+        "fifo",
+        "heappush(self._back, (run.position, run))",
+        "self._fresh.append(run)",
+        "tests/unit/core/test_fifo.py::test_a_retry_goes_back_to_its_old_place",
+        f"{RING}::test_a_returned_run_goes_back_to_its_place_before_its_successors",
+    ),
+    "the head that does not fit is passed over by a lower class": one(
+        "dispatching",
+        "            if not window.fits(head.estimate):\n                return\n",
+        "            if not window.fits(head.estimate):\n                break\n",
+        f"{RING}::test_a_higher_class_that_waits_for_tokens_holds_the_lower_one",
+    ),
+    # The ledger.
+    "reset of credit on leaving: it is kept": one(
+        "ring",
+        "        flow.deficit = min(0, flow.deficit)\n",
+        "",
+        f"{RING}::test_credit_is_dropped_on_leaving",
+        f"{RING}::test_credit_is_dropped_on_leaving_by_cancel",
+    ),
+    "keeping of debt: it is forgiven on leaving": one(
+        "ring",
+        "        flow.deficit = min(0, flow.deficit)\n",
+        "        flow.deficit = 0\n",
+        f"{RING}::test_debt_is_kept_when_what_is_queued_is_taken_back",
+    ),
+    "keeping of debt: it is forgiven on return": one(
+        "ring",
+        "        flow.state = FlowState.ACTIVE\n        self.active",
+        "        flow.state, flow.deficit = FlowState.ACTIVE, max(0, flow.deficit)\n        self.active",
+        f"{RING}::test_debt_is_kept_on_leaving_and_delays_the_next_run",
+        "tests/simulation/test_closed_loop.py::test_bursts_that_go_quiet_until_their_bills_are_in_gain_nothing",
+    ),
+    "keeping of debt: the idle owe nothing once a round has passed": one(
+        "ledger",
+        "        return min(0, balance + tokens)",
+        "        return 0",
+        f"{RING}::test_debt_fades_by_a_quantum_for_each_round_that_passes",
+        "tests/simulation/test_closed_loop.py::test_bursts_that_go_quiet_until_their_bills_are_in_gain_nothing",
+    ),
+    "refunds: none while nothing is queued": one(
+        "ledger",
+        "    flow.deficit -= difference\n    flow.charged += difference\n    flow.actual += actual",
+        "    flow.deficit = min(flow.deficit - difference, max(flow.deficit, 0))\n    flow.charged += difference\n"
+        "    flow.actual += actual",
+        "tests/simulation/test_closed_loop.py::test_one_run_at_a_time_that_is_always_guessed_too_high_is_not_starved",
+    ),
+    "decay of refund credit: it lasts for ever": one(
+        "ledger",
+        "    return max(0, balance - tokens)",
+        "    return balance",
+        f"{RING}::test_credit_of_a_refund_made_while_nothing_is_queued_fades_too",
+    ),
+    "settle once: a late report is charged each time": one(
+        "outcomes",
+        "charged = run.lost.pop(completion.attempt)",
+        "charged = run.lost[completion.attempt]",
+        f"{OUTCOMES}::test_a_late_report_is_charged_once",
+    ),
+    "settle once: the estimate is not taken back": one(
+        "ledger",
+        "    difference = actual - charged\n",
+        "    difference = actual\n",
+        f"{OUTCOMES}::test_success_settles_learns_and_ends",
+    ),
+    "a heartbeat is charged again and again": one(
+        "ledger",
+        "    flight.charged = tokens\n",
+        "",
+        f"{OUTCOMES}::test_a_heartbeat_charges_what_exceeds_the_estimate_at_once",
+    ),
+    "minimum charge: a run that spends nothing is free": one(
+        "outcomes",
+        "return max(tokens, state.policy.policy.estimates.min_charge), True",
+        "return tokens, True",
+        f"{OUTCOMES}::test_a_run_that_spent_nothing_is_charged_the_minimum",
+        f"{SHARES}[0-a flood of runs that report no cost]",
+    ),
+    # Attempts, policies, takeovers.
+    "an outage expires leases": one(
+        "shard",
+        "        state.record.outage_ms += state.gap_ms\n",
+        "",
+        "tests/unit/core/test_expiry.py::test_the_time_without_an_owner_expires_nobody",
+    ),
+    "a silent attempt counts": one(
+        "outcomes",
+        "        if not flight.heard:\n",
+        "        if flight.heard:\n",
+        f"{OUTCOMES}::test_a_silent_attempt_is_lost_and_costs_nothing_and_counts_for_nothing",
+    ),
+    "a run may come back while its revoked attempt is in flight": one(
+        "admission",
+        " or identity in state.revoked",
+        "",
+        "tests/unit/core/test_admission.py::"
+        "test_a_run_whose_revoked_attempt_is_still_in_flight_is_a_duplicate_even_if_forgotten",
+    ),
+    "rounds that have passed are booked at the new weight": one(
+        "policy_change",
+        "            state.rings[flow.class_].catch_up(flow)\n",
+        "",
+        "tests/unit/core/test_policy_change.py::test_rounds_that_have_passed_are_booked_at_the_old_weight",
+    ),
+    "the order of a policy change depends on the hash seed": one(
+        "policy_change",
+        "    for tenant in state.tenants.values():\n",
+        "    for tenant in map(state.tenants.__getitem__, set(state.tenants)):\n",
+        "tests/property/test_determinism.py::test_effects_do_not_depend_on_the_process",
+    ),
+    # What is written.
+    "a visit that begins in a full step is not written": one(
+        "dispatching",
+        "            if flow is not under_way:",
+        "            if flow is not under_way and len(dispatches) < MAX_DISPATCHES:",
+        "tests/unit/core/test_dispatching.py::test_a_visit_that_has_begun_when_the_step_is_full_is_written",
+    ),
+    "the cursor is not written": one(
+        "dispatching",
+        "    out.changed[ring.key] = ring.record\n",
+        "",
+        f"{RING}::test_a_visit_serves_while_the_deficit_covers_the_head",
+    ),
+    "a heartbeat is not written": one(
+        "outcomes",
+        "    state.out.changed[FLIGHT, flight.tenant, flight.run_id, str(flight.attempt)] = flight\n    if tokens",
+        "    if tokens",
+        f"{OUTCOMES}::test_a_sign_of_life_extends_the_lease",
+    ),
+}

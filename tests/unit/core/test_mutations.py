@@ -1,0 +1,66 @@
+"""The tests are tested: each rule of the core is broken in a copy, and the tests named for it must fail there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.core.mutants import MUTANTS
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+PASSED, FAILED = 0, 1  # exit codes of pytest
+SKIP = shutil.ignore_patterns("__pycache__", "integration", "acceptance")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the core's tests need, to be broken at will."""
+    root = tmp_path_factory.mktemp("mutants")
+    for folder in ("streams", "tests", "schemas"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=SKIP)
+    shutil.copy(ROOT / "pyproject.toml", root)
+    return root
+
+
+def run(root: Path, tests: Iterable[str]) -> subprocess.CompletedProcess[str]:
+    """Run tests in the copy, and nothing else: no plug-ins, no bytecode that could outlive a mutant."""
+    environment = os.environ | {
+        "PYTHONPATH": str(root),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "FAIRSTREAM_TEST_PROFILE": "dev",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", *tests]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_copy_is_sound(copy: Path) -> None:
+    tests = sorted({test for mutant in MUTANTS.values() for test in mutant.tests})
+    done = run(copy, tests)
+    assert done.returncode == PASSED, done.stdout
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_caught(copy: Path, name: str) -> None:
+    mutant = MUTANTS[name]
+    path = copy / "streams" / "core" / f"{mutant.module}.py"
+    sound = path.read_text()
+    broken = sound
+    for old, new in mutant.replace:
+        assert old in broken, f"{mutant.module}.py has changed: find the rule's new place"
+        broken = broken.replace(old, new)
+    path.write_text(broken)
+    try:
+        done = run(copy, mutant.tests)
+    finally:
+        path.write_text(sound)
+    assert done.returncode == FAILED, done.stdout
+    assert " passed" not in done.stdout, done.stdout  # each test that is named for it notices
