@@ -7,7 +7,7 @@ no window, no lease. What a loop over it takes is Kafka, codecs and the runtime.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streams.core.effects import Dispatch, Effects, Settlement
 from streams.core.inputs import SUCCEEDED, Completion, SetPolicy, Submit, Takeover
@@ -17,6 +17,7 @@ from streams.core.records import (
     FLIGHT,
     FLOW,
     HISTORY,
+    RING,
     RUN,
     SHARD,
     EndedRecord,
@@ -24,6 +25,7 @@ from streams.core.records import (
     FlowRecord,
     HistoryRecord,
     PolicyRecord,
+    RingRecord,
     RunRecord,
     ShardRecord,
 )
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
     from streams.core.inputs import Input
     from streams.core.records import Record
 
-TOKENS = 1_000
+TOKENS: Final = 1_000  # what every run of the benchmarks costs
+WORKFLOW: Final = "bench"
+CLASS: Final = "default"
+_LEASE_MS: Final = 60_000
 
 
 class BareShard:
@@ -44,6 +49,7 @@ class BareShard:
     def __init__(self, shard: int, shards: int) -> None:
         """Begin empty."""
         self._record = ShardRecord(shard=shard, shards=shards)
+        self._ring = RingRecord(class_=CLASS)
         self._flows: dict[str, FlowRecord] = {}
         self._histories: dict[str, HistoryRecord] = {}
         self._ended = 0
@@ -52,16 +58,16 @@ class BareShard:
     @classmethod
     def load(cls, shard: int, shards: int, records: Iterable[Record]) -> BareShard:
         """Begin where the shard's own row says, with nothing else."""
-        self = cls(shard, shards)
+        bare = cls(shard, shards)
         for record in records:
             if isinstance(record, ShardRecord):
-                self._record = record
-        return self
+                bare._record = record
+        return bare
 
     def dump(self) -> Iterator[Record]:
         """Yield what `load` takes."""
         yield self._record
-        yield PolicyRecord(version=-1, policy=Policy())
+        yield PolicyRecord(version=self._policy_version, policy=Policy())
 
     def step(self, inputs: Iterable[Input], now_ms: int) -> Effects:
         """Turn each request into a dispatch and each completion into tombstones."""
@@ -125,60 +131,62 @@ class BareShard:
         """The last policy it was told, which changes nothing."""
         return self._policy_version
 
+    def _flow(self, tenant: str) -> FlowRecord:
+        if tenant not in self._flows:
+            self._flows[tenant] = FlowRecord(class_=CLASS, tenant=tenant, place=len(self._flows))
+        return self._flows[tenant]
+
     def _dispatch(self, run: Submit, out: Effects) -> None:
         record = self._record
         record.seq += 1
-        flow = self._flows.get(run.tenant)
-        if flow is None:
-            flow = self._flows[run.tenant] = FlowRecord(class_="default", tenant=run.tenant, place=len(self._flows))
-        out.changed[FLOW, "default", run.tenant] = flow
-        row = RunRecord(
-            run.tenant,
-            run.run_id,
-            run.workflow,
-            "default",
-            run.position,
-            TOKENS,
-            None,
-            None,
-            1,
-            60_000,
-            run.submitted_ms,
-            0,
-            run.body,
+        out.changed[RING, CLASS] = self._ring
+        out.changed[FLOW, CLASS, run.tenant] = self._flow(run.tenant)
+        out.changed[RUN, run.tenant, run.run_id] = RunRecord(
+            tenant=run.tenant,
+            run_id=run.run_id,
+            workflow=run.workflow,
+            class_=CLASS,
+            position=run.position,
+            estimate=TOKENS,
+            max_tokens=None,
+            deadline_ms=None,
+            max_attempts=1,
+            lease_ms=_LEASE_MS,
+            submitted_ms=run.submitted_ms,
+            not_before_ms=0,
+            body=run.body,
         )
-        out.changed[RUN, run.tenant, run.run_id] = row
         out.changed[FLIGHT, run.tenant, run.run_id, "1"] = FlightRecord(
-            run.tenant,
-            run.run_id,
-            "default",
-            run.workflow,
-            1,
-            1,
-            record.seq,
-            record.now_ms,
-            TOKENS,
-            TOKENS,
-            0,
-            record.now_ms + 60_000,
-            60_000,
+            tenant=run.tenant,
+            run_id=run.run_id,
+            class_=CLASS,
+            workflow=run.workflow,
+            attempt=1,
+            tries=1,
+            seq=record.seq,
+            dispatched_ms=record.now_ms,
+            estimate=TOKENS,
+            charged=TOKENS,
+            reported=0,
+            expires_ms=record.now_ms + _LEASE_MS,
+            lease_ms=_LEASE_MS,
         )
         out.dispatches.append(
             Dispatch(
-                record.seq,
-                run.tenant,
-                run.run_id,
-                run.workflow,
-                "default",
-                1,
-                TOKENS,
-                60_000,
-                None,
-                run.body,
-                run.submitted_ms,
-                0,
-                0,
-                -TOKENS,
+                seq=record.seq,
+                tenant=run.tenant,
+                run_id=run.run_id,
+                workflow=run.workflow,
+                class_=CLASS,
+                attempt=1,
+                estimate=TOKENS,
+                lease_ms=_LEASE_MS,
+                deadline_ms=None,
+                body=run.body,
+                submitted_ms=run.submitted_ms,
+                round=0,
+                deficit_before=0,
+                deficit_after=-TOKENS,
             )
         )
 
@@ -186,14 +194,11 @@ class BareShard:
         self._ended += 1
         out.changed[RUN, done.tenant, done.run_id] = None
         out.changed[FLIGHT, done.tenant, done.run_id, "1"] = None
-        history = self._histories.get(done.tenant)
-        if history is None:
-            history = self._histories[done.tenant] = HistoryRecord(tenant=done.tenant, workflow="bench")
-        out.changed[HISTORY, done.tenant, "bench"] = history
-        page = out.changed.get((ENDED, str(out.step)))
-        if not isinstance(page, EndedRecord):
-            page = EndedRecord(step=out.step, at_ms=out.now_ms, runs=[])
-            out.changed[ENDED, str(out.step)] = page
+        out.changed[FLOW, CLASS, done.tenant] = self._flow(done.tenant)
+        history = self._histories.setdefault(done.tenant, HistoryRecord(tenant=done.tenant, workflow=WORKFLOW))
+        out.changed[HISTORY, done.tenant, WORKFLOW] = history
+        page = out.changed.setdefault((ENDED, str(out.step)), EndedRecord(step=out.step, at_ms=out.now_ms, runs=[]))
+        assert isinstance(page, EndedRecord)
         page.runs.append((done.tenant, done.run_id))
         out.settlements.append(
             Settlement(done.tenant, done.run_id, 1, SUCCEEDED, TOKENS, done.tokens or 0, reported=True)

@@ -19,9 +19,10 @@ _TIMES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreOptions:
-    """How long to measure."""
+    """What to measure, and for how long."""
 
     runs: int = 100_000
+    tenants: int = 100_000  # with work, in the case that has many
     idle: int = 100_000  # known tenants without work, in the case that has them
     json: bool = False
 
@@ -65,7 +66,7 @@ def measure_door(options: CoreOptions) -> list[Rate]:
     cases = (
         DoorCase(tenants=10),
         DoorCase(tenants=1_000),
-        DoorCase(tenants=100_000),
+        DoorCase(tenants=options.tenants),
         DoorCase(tenants=1_000, cost_in_quanta=1_000_000),
         DoorCase(tenants=1_000, idle=options.idle),
     )

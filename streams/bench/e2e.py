@@ -18,10 +18,11 @@ from streams import clock
 from streams.admin.kafka import admin_client
 from streams.admin.policy import publish_policy
 from streams.admin.topics import Layout, ensure
-from streams.bench.processes import child, finish, wait_until_ready
+from streams.bench.processes import finish, wait_until_ready
 from streams.bench.settled import read_settlements
 from streams.core.policy import Policy, Window
 from streams.kafka import KafkaSettings
+from streams.local.owned import OwnedProcess
 from streams.local.ports import free_ports
 from streams.wire import PolicyChange
 
@@ -112,12 +113,15 @@ def _loop(name: str, servers: str, options: E2eOptions) -> LoopRate:
     policy = Policy(name="bench", window=Window(runs=options.window, tokens=None))
     publish_policy(kafka, PolicyChange(policy=policy, author="bench", applied_ms=clock.now_ms()))
     place, runs, port = (servers, kafka.prefix), str(options.runs), free_ports(1)[0]
-    with child(["streams.bench.scheduler", name, *place, str(options.shards), str(port)]) as scheduler:
+    scheduling = [name, *place, str(options.shards), str(port)]
+    with OwnedProcess(scheduling, module="streams.bench.scheduler") as scheduler:
         wait_until_ready(scheduler, port, _DEADLINE_S)
-        with child(["streams.bench.load", "serve", *place, runs]) as fleet:
-            with child(["streams.bench.load", "feed", *place, runs, str(options.tenants)]) as producer:
-                finish(producer, _DEADLINE_S)
-            finish(fleet, _DEADLINE_S)
+        with (
+            OwnedProcess(["serve", *place, runs], module="streams.bench.load") as fleet,
+            OwnedProcess(["feed", *place, runs, str(options.tenants)], module="streams.bench.load") as producer,
+        ):
+            finish(producer, "the producer", _DEADLINE_S)
+            finish(fleet, "the fleet", _DEADLINE_S)
         settled = read_settlements(kafka, options.shards, options.runs, _DEADLINE_S)
     seconds = (settled.last_ms - settled.first_ms) / 1000
     return LoopRate(

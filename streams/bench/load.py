@@ -11,12 +11,11 @@ from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from streams.bench.bare import TOKENS, WORKFLOW
 from streams.errors import FairstreamError
 from streams.kafka import KafkaSettings, mapped_errors
 from streams.wire import PARTITIONER, Assignment, decode_dispatch, encode_completion, encode_request
 
-WORKFLOW: Final = "bench"
-TOKENS: Final = 1_000
 _BATCH: Final = 1_000  # records a poll asks for
 _PAYLOAD: Final = {"prompt": "x" * 200}
 _POLL_S: Final = 0.05

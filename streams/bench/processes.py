@@ -1,55 +1,37 @@
-"""Child processes of a benchmark: started, waited for, ended, and never left behind."""
+"""The scheduler and the load of a benchmark: other processes, waited for, ended with us, and never left behind."""
 
 from __future__ import annotations
 
 import http.client
-import subprocess
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from streams import clock
-from streams.errors import FairstreamError, Unavailable
+from streams.errors import FairstreamError
+from streams.local.ports import LOOPBACK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from streams.local.owned import OwnedProcess
 
-_STOP_S: Final = 10.0
 _ASK_S: Final = 1.0
 
 
-@contextmanager
-def child(module_and_arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `python -m MODULE ARGUMENTS` while the block runs, and end it afterwards, by force if need be."""
-    process = subprocess.Popen([sys.executable, "-m", *module_and_arguments])
+def finish(process: OwnedProcess, what: str, deadline_s: float) -> None:
+    """Wait until it has ended well. Raises `FairstreamError` if it has not, or is not done at the deadline."""
     try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        clock.wait_until(lambda: process.exit_status is not None, deadline_s, what=f"the end of {what}")
+    except TimeoutError as error:
+        raise FairstreamError(str(error)) from error
+    if process.exit_status != 0:
+        raise FairstreamError(f"{what} ended with exit status {process.exit_status}; see its output above")
 
 
-def finish(process: subprocess.Popen[bytes], deadline_s: float) -> None:
-    """Wait until a child has ended well. Raises `FairstreamError` if it did not."""
-    try:
-        code = process.wait(deadline_s)
-    except subprocess.TimeoutExpired as error:
-        raise FairstreamError(f"{process.args!r} did not end within {deadline_s:g} s") from error
-    if code != 0:
-        raise FairstreamError(f"{process.args!r} ended with {code}; see its output above")
-
-
-def wait_until_ready(process: subprocess.Popen[bytes], port: int, deadline_s: float) -> None:
-    """Wait until the scheduler's /readyz on loopback says yes. Raises `TimeoutError`; `Unavailable` if it has ended."""
+def wait_until_ready(scheduler: OwnedProcess, port: int, deadline_s: float) -> None:
+    """Wait until the scheduler's /readyz on loopback says yes. Raises `FairstreamError` if it never does."""
 
     def ready() -> bool:
-        if process.poll() is not None:
-            raise Unavailable(f"the scheduler ended with {process.returncode}; see its output above")
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_ASK_S)
+        if scheduler.exit_status is not None:
+            raise FairstreamError(f"the scheduler ended with exit status {scheduler.exit_status}; see its output above")
+        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_ASK_S)
         try:
             connection.request("GET", "/readyz")
             return connection.getresponse().status == http.HTTPStatus.OK
@@ -58,4 +40,7 @@ def wait_until_ready(process: subprocess.Popen[bytes], port: int, deadline_s: fl
         finally:
             connection.close()
 
-    clock.wait_until(ready, deadline_s, what="the scheduler's readiness")
+    try:
+        clock.wait_until(ready, deadline_s, what="the scheduler's readiness")
+    except TimeoutError as error:
+        raise FairstreamError(str(error)) from error

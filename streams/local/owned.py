@@ -1,4 +1,4 @@
-"""A `fairstream` process that lives as long as this one: it ends with its owner, also when the owner is killed."""
+"""A process of ours that lives as long as this one: it ends with its owner, also when the owner is killed."""
 
 import contextlib
 import os
@@ -16,13 +16,13 @@ _GRACE_S: Final = 10  # a scheduler promises 5; then the supervisor kills it
 class OwnedProcess:
     """`fairstream ARGUMENTS`, under the supervisor that the local Kafka has too. Use as a context manager.
 
-    Its output goes to `log`, or to our standard error.
+    Its output goes to `log`, or to our standard error. `module` is run instead of the command line.
     """
 
-    def __init__(self, arguments: list[str], log: Path | None = None) -> None:
+    def __init__(self, arguments: list[str], log: Path | None = None, *, module: str = "streams.cli") -> None:
         self._log = log
         self._command = [sys.executable, "-IS", str(Path(supervise.__file__)), str(os.getpid()), str(_GRACE_S)]
-        self._command += ["", sys.executable, "-m", "streams.cli", *arguments]  # "": nothing to remove
+        self._command += ["", sys.executable, "-m", module, *arguments]  # "": nothing to remove
         self._supervisor: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

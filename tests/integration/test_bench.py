@@ -1,0 +1,29 @@
+"""The end-to-end benchmark: both loops put every run through, and a part that ends is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.bench.e2e import E2eOptions, measure_e2e
+from streams.bench.processes import finish, wait_until_ready
+from streams.errors import FairstreamError
+from streams.local import LocalKafka
+from streams.local.owned import OwnedProcess
+from streams.local.ports import free_ports
+
+
+@pytest.mark.slow
+def test_both_loops_settle_every_run(kafka: LocalKafka) -> None:
+    report = measure_e2e(E2eOptions(runs=300, rounds=1, shards=2, tenants=7, window=100), kafka.bootstrap)
+    assert len(report.full) == len(report.bare) == len(report.ratios) == 1
+    for rate in (*report.full, *report.bare):
+        assert rate.runs_per_s == round(300 / rate.seconds)
+        assert rate.steps * rate.runs_per_step == pytest.approx(300)
+
+
+def test_a_part_that_ends_badly_is_told() -> None:
+    with OwnedProcess(["serve"], module="streams.bench.load") as fleet:
+        with pytest.raises(FairstreamError, match="the fleet ended with exit status 1"):
+            finish(fleet, "the fleet", 30)
+        with pytest.raises(FairstreamError, match="the scheduler ended"):
+            wait_until_ready(fleet, free_ports(1)[0], 30)
