@@ -29,7 +29,7 @@ def ring_rate(flows: int, runs: int, cost: int) -> int:
         flow = Flow(FlowRecord(class_="bench", tenant=tenant.name, place=place), tenant, _QUANTUM)
         ring.add(flow)
         members.append(flow)
-    waiting = [_run(number, cost) for number in range(runs + flows)]
+    waiting = [_run(number, cost, members[number % flows]) for number in range(runs + flows)]
     for flow, run in zip(members, waiting, strict=False):
         flow.queue.put(run)
         ring.refresh(flow)
@@ -69,8 +69,10 @@ def sweep_rate(flows: int, runs: int, cost: int) -> int:
 
 def fifo_rate(runs: int, cost: int) -> int:
     """The same through one plain queue: what fairness is paid for against."""
-    queue: deque[Run] = deque([_run(0, cost)])
-    waiting = [_run(number, cost) for number in range(1, runs + 1)]
+    tenant = Tenant("tenant", _RULES)
+    flow = Flow(FlowRecord(class_="bench", tenant=tenant.name, place=0), tenant, _QUANTUM)
+    queue: deque[Run] = deque([_run(0, cost, flow)])
+    waiting = [_run(number, cost, flow) for number in range(1, runs + 1)]
     spent = 0
     begun = clock.monotonic()
     for run in waiting:
@@ -84,7 +86,7 @@ def best_of(times: int, measure: Callable[[], int]) -> int:
     return max(measure() for _ in range(times))
 
 
-def _run(number: int, cost: int) -> Run:
+def _run(number: int, cost: int, flow: Flow) -> Run:
     run = Run("tenant", f"run-{number}", "bench", "bench", number, cost, None, None, 1, 60_000, 0, 0, b"")
-    run.begin()
+    run.begin(flow)
     return run

@@ -103,32 +103,33 @@ def _retry_after(state: State, queued: int) -> int:
 
 
 def _accept(state: State, submit: Submit, class_: PriorityClass, estimate: int, policy: Policy) -> None:
-    tenant = state.tenant(submit.tenant)
+    tenant, out, leases = state.tenant(submit.tenant), state.out, policy.leases
     flow = state.flow(class_.name, tenant)
-    leases = policy.leases
+    lease_ms = submit.lease_ms or leases.lease_ms
+    # By position: by name it costs twice as much, once for each run.
     run = Run(
-        tenant=tenant.name,
-        run_id=submit.run_id,
-        workflow=submit.workflow,
-        class_=class_.name,
-        position=submit.position,
-        estimate=estimate,
-        max_tokens=submit.max_tokens,
-        deadline_ms=submit.deadline_ms,
-        max_attempts=submit.max_attempts or leases.max_attempts,
-        lease_ms=min(submit.lease_ms or leases.lease_ms, leases.max_lease_ms),
-        submitted_ms=submit.submitted_ms,
-        not_before_ms=submit.not_before_ms or 0,
-        body=submit.body,
+        tenant.name,
+        submit.run_id,
+        submit.workflow,
+        class_.name,
+        submit.position,
+        estimate,
+        submit.max_tokens,
+        submit.deadline_ms,
+        submit.max_attempts or leases.max_attempts,
+        min(lease_ms, leases.max_lease_ms),
+        submit.submitted_ms,
+        submit.not_before_ms or 0,
+        submit.body,
     )
-    run.begin()
-    state.out.changed[run.key] = run
+    run.begin(flow)
     tenant.runs[run.run_id] = run
+    out.changed[run.key] = run
+    out.counts[counts.ACCEPTED] += 1
     first = not flow.queue
-    state.enqueue(run, tenant, flow)
-    state.out.counts[counts.ACCEPTED] += 1
+    state.enqueue(run)
     if first:
-        state.out.changed[flow.key] = flow
+        out.changed[flow.key] = flow
         state.refresh(tenant)
 
 

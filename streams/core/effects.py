@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -78,4 +78,4 @@ class Effects:
         self.rejections: list[Rejection] = []
         self.settlements: list[Settlement] = []
         self.changed: dict[Key, Record | None] = {}  # None: the row is gone
-        self.counts: Counter[str] = Counter()  # names in `streams.core.counts`
+        self.counts: defaultdict[str, int] = defaultdict(int)  # names in `streams.core.counts`

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streams.core.records import HISTORY, HistoryRecord, Key
+from streams.core.records import HISTORY, HistoryRecord, Key, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from streams.core.records import FlightRecord
 
 FP_BITS: Final = 16
+_FIELDS: Final = fields_of(HistoryRecord)
 _ONE: Final = 1 << FP_BITS
 _HALF: Final = _ONE >> 1
 
@@ -41,6 +42,32 @@ class _Mean:
         self.number = 0
 
 
+class History(HistoryRecord):
+    """The history of a (tenant, workflow). A `HistoryRecord` itself, so that it can be written as a row as it is."""
+
+    __slots__ = ("key", "of_tenant", "of_workflow")
+
+    def __init__(self, record: HistoryRecord, of_workflow: _Mean, of_tenant: _Mean) -> None:
+        """Adopt a record and count in the means above it."""
+        super().__init__(*_FIELDS(record))
+        self.key: Key = (HISTORY, record.tenant, record.workflow)
+        self.of_workflow = of_workflow
+        self.of_tenant = of_tenant
+        for mean in (of_workflow, of_tenant):
+            mean.sum_fp += record.mean_fp
+            mean.number += 1
+
+    def follow(self, actual: int, estimate: int, decay: int) -> None:
+        """Take in one run's cost, here and in the means above."""
+        self.count += 1
+        change_fp = self.mean_fp
+        self.mean_fp = follow(change_fp, actual << FP_BITS, self.count, decay)
+        change_fp = self.mean_fp - change_fp
+        self.of_workflow.sum_fp += change_fp
+        self.of_tenant.sum_fp += change_fp
+        self.error_fp = follow(self.error_fp, abs(actual - estimate) << FP_BITS, self.count, decay)
+
+
 class Estimator:
     """All histories of a shard."""
 
@@ -48,12 +75,11 @@ class Estimator:
 
     def __init__(self, histories: Iterable[HistoryRecord] = ()) -> None:
         """Begin with the histories given."""
-        self.histories: dict[tuple[str, str], HistoryRecord] = {}
+        self.histories: dict[tuple[str, str], History] = {}
         self._of_workflow: dict[str, _Mean] = {}
         self._of_tenant: dict[str, _Mean] = {}
         for history in histories:
-            self.histories[history.tenant, history.workflow] = history
-            self._aggregate(history, history.mean_fp, 1)
+            self._add(history)
 
     def estimate(self, submit: Submit, default: int, rules: Estimates) -> int:
         """Return the tokens to charge for a run: >= `rules.min_charge`, and <= its `max_tokens` if stated.
@@ -72,21 +98,22 @@ class Estimator:
             tokens = min(tokens, submit.max_tokens)
         return max(tokens, rules.min_charge)
 
-    def learn(self, flight: FlightRecord, actual: int, *, step: int, decay: int) -> tuple[Key, HistoryRecord]:
+    def learn(self, flight: FlightRecord, actual: int, *, step: int, decay: int) -> History:
         """Take in what a run has cost; return the changed row."""
-        tenant, workflow = flight.tenant, flight.workflow
-        history = self.histories.get((tenant, workflow))
-        number = 0
+        history = self.histories.get((flight.tenant, flight.workflow))
         if history is None:
-            history = self.histories[tenant, workflow] = HistoryRecord(tenant=tenant, workflow=workflow)
-            number = 1
-        history.count += 1
+            history = self._add(HistoryRecord(tenant=flight.tenant, workflow=flight.workflow))
         history.last_step = step
-        before = history.mean_fp
-        history.mean_fp = follow(before, actual << FP_BITS, history.count, decay)
-        history.error_fp = follow(history.error_fp, abs(actual - flight.estimate) << FP_BITS, history.count, decay)
-        self._aggregate(history, history.mean_fp - before, number)
-        return (HISTORY, tenant, workflow), history
+        history.follow(actual, flight.estimate, decay)
+        return history
+
+    def _add(self, record: HistoryRecord) -> History:
+        means = (
+            self._of_workflow.setdefault(record.workflow, _Mean()),
+            self._of_tenant.setdefault(record.tenant, _Mean()),
+        )
+        history = self.histories[record.tenant, record.workflow] = History(record, *means)
+        return history
 
     def _from_history(self, tenant: str, workflow: str, default: int, prior_runs: int) -> int:
         history = self.histories.get((tenant, workflow))
@@ -103,11 +130,3 @@ class Estimator:
             if mean is not None:
                 return mean.sum_fp // mean.number
         return default << FP_BITS
-
-    def _aggregate(self, history: HistoryRecord, change_fp: int, number: int) -> None:
-        for means, name in ((self._of_workflow, history.workflow), (self._of_tenant, history.tenant)):
-            mean = means.get(name)
-            if mean is None:
-                mean = means[name] = _Mean()
-            mean.sum_fp += change_fp
-            mean.number += number

@@ -22,11 +22,10 @@ def run_timers(state: State) -> None:
             outcomes.expire(state, run)
             continue
         run.state = RunState.QUEUED
-        tenant = state.tenants[run.tenant]
-        state.flow(run.class_, tenant).queue.put(run)
+        run.flow.queue.put(run)
         if run.deadline_ms is not None:
             state.waits.set(run.deadline_ms, run.position, run)
-        state.refresh(tenant)
+        state.refresh(run.flow.account)
     state.leases.tidy(len(state.flights))
     state.waits.tidy(state.queued_runs)
     _forget(state)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streams.core.fifo import Fifo
-from streams.core.records import FLOW, FlowRecord
+from streams.core.records import FLOW, FlowRecord, fields_of
 
 if TYPE_CHECKING:
     from streams.core.policy import TenantRules
     from streams.core.records import Key
+    from streams.core.ring import Ring
     from streams.core.runs import Run
 
 NOT_IN_HEAP = -1
+_FIELDS: Final = fields_of(FlowRecord)
 
 
 class Tenant:
@@ -45,12 +47,13 @@ class Tenant:
 class Flow(FlowRecord):
     """A (class, tenant) with its queue. A `FlowRecord` itself, so that it can be written as a row as it is."""
 
-    __slots__ = ("account", "eligible", "key", "queue", "rate")
+    ring: Ring  # set when the ring takes it in
+
+    __slots__ = ("account", "eligible", "key", "queue", "rate", "ring")
 
     def __init__(self, record: FlowRecord, account: Tenant, quantum: int) -> None:
         """Adopt a record. The flow is not yet in any ring."""
-        for name in FlowRecord.__slots__:
-            setattr(self, name, getattr(record, name))
+        super().__init__(*_FIELDS(record))
         self.account = account
         self.key: Key = (FLOW, record.class_, record.tenant)
         self.queue = Fifo()

@@ -22,7 +22,7 @@ from streams.core.records import (
     key_of,
 )
 from streams.core.ring import Ring
-from streams.core.runs import Run, RunState
+from streams.core.runs import Flight, Run, RunState
 from streams.core.state import BUILT_IN, State
 
 if TYPE_CHECKING:
@@ -105,23 +105,20 @@ def _restore_runs(state: State, by_kind: _Sorted) -> None:
     retries = {(each.tenant, each.run_id): each for each in by_kind.all(RetryRecord)}
     for record in sorted(by_kind.all(RunRecord), key=lambda each: each.position):
         identity = (record.tenant, record.run_id)
-        run = Run.adopt(record)
+        run = Run.adopt(record, _flow_of(state, record))
         retry, flight = retries.pop(identity, None), current.pop(identity, None)
         if retry is not None:
             run.resume(retry)
-        flow = _flow_of(state, run)
-        flow.account.runs[run.run_id] = run
+        run.flow.account.runs[run.run_id] = run
         if flight is not None:
             run.attempt, run.tries, run.state = flight.attempt, flight.tries, RunState.IN_FLIGHT
         else:
-            run.state = RunState.DELAYED if run.ready_ms > state.record.now_ms else RunState.QUEUED
-            state.requeue(run, flow.account, flow)
+            state.enqueue(run)
     for tenant, run_id in (*retries, *current):
         message = f"run {run_id!r} of tenant {tenant!r} has attempts but no row of its own"
         raise ValueError(message)
-    for flight in flights:
-        state.hold(flight, _flow_of(state, flight).account)
-        state.leases.set(flight.expires_ms, flight.seq, flight)
+    for record_ in flights:
+        state.hold(Flight.adopt(record_, _flow_of(state, record_)))
 
 
 def _flow_of(state: State, owned: RunRecord | FlightRecord) -> Flow:

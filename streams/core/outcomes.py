@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING
 from streams.core import counts, ledger, reasons
 from streams.core.effects import Rejection, Revoke, Settlement
 from streams.core.estimator import FP_BITS, follow
-from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED
-from streams.core.records import FLIGHT
+from streams.core.inputs import HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
-    from streams.core.flows import Flow, Tenant
     from streams.core.inputs import Cancel, Completion
-    from streams.core.records import FlightRecord
-    from streams.core.runs import Run
+    from streams.core.runs import Flight, Run
     from streams.core.state import State
 
 LOST = "lost"
@@ -33,27 +30,24 @@ def report(state: State, completion: Completion) -> None:
     if flight is None:
         _late(state, completion)
         return
-    tenant = state.tenants[flight.tenant]
-    flow = state.flow(flight.class_, tenant)
     if completion.status in (STARTED, HEARTBEAT):
-        _extend(state, flight, flow, completion.tokens)
+        _extend(state, flight, completion.tokens)
     else:
-        _finish(state, flight, tenant, flow, completion)
-    state.refresh(tenant)
+        _finish(state, flight, completion)
+    state.refresh(flight.flow.account)
 
 
-def lose(state: State, flight: FlightRecord) -> None:
+def lose(state: State, flight: Flight) -> None:
     """Give an attempt up whose lease has run out: free its place, charge what it owned up to, try again later."""
-    tenant = state.tenants[flight.tenant]
-    flow = state.flow(flight.class_, tenant)
+    tenant = flight.flow.account
     state.out.counts[counts.LOST] += 1
-    _settle(state, flight, flow, actual=flight.reported, outcome=LOST, reported=True)
+    _settle(state, flight, flight.reported, LOST, reported=True)
     run = tenant.runs.get(flight.run_id)
     if run is not None and not flight.revoked:
         run.lost[flight.attempt] = flight.reported
         if not flight.heard:
             run.tries -= 1  # no worker took it up: a fleet that is away must not use up its runs' attempts
-        _retry(state, run, tenant, flow, "its lease ran out")
+        _retry(state, run, "its lease ran out")
     state.refresh(tenant)
 
 
@@ -64,65 +58,63 @@ def cancel(state: State, cancel: Cancel) -> None:
     if tenant is None or run is None:
         state.out.counts[counts.UNKNOWN] += 1
         return
-    flow = state.flow(run.class_, tenant)
     state.out.counts[counts.CANCELLED] += 1
-    _stop(state, run, tenant, flow, "cancelled by its tenant")
+    _stop(state, run, "cancelled by its tenant")
     state.refresh(tenant)
 
 
 def expire(state: State, run: Run) -> None:
     """Drop a run that is still queued at its deadline, with a reason."""
-    tenant = state.tenants[run.tenant]
-    flow = state.flow(run.class_, tenant)
     deadline, now = run.deadline_ms, state.record.now_ms
     _reject(state, run, reasons.EXPIRED, f"still queued at its deadline {deadline}", limit=deadline, value=now)
     state.out.counts[counts.EXPIRED] += 1
-    _stop(state, run, tenant, flow, "deadline passed")
-    state.refresh(tenant)
+    _stop(state, run, "deadline passed")
+    state.refresh(run.flow.account)
 
 
-def _extend(state: State, flight: FlightRecord, flow: Flow, tokens: int | None) -> None:
+def _extend(state: State, flight: Flight, tokens: int | None) -> None:
     """Let the attempt be silent for another lease, and charge what it has spent beyond its charge."""
     flight.heard = True
     flight.expires_ms = max(flight.expires_ms, state.lease_now + flight.lease_ms)
-    state.out.changed[FLIGHT, flight.tenant, flight.run_id, str(flight.attempt)] = flight
+    state.out.changed[flight.key] = flight
     if tokens is not None:
-        state.rings[flow.class_].catch_up(flow)
+        flow = flight.flow
+        flow.ring.catch_up(flow)
         ledger.own_up(flow, flight, tokens)
         state.out.changed[flow.key] = flow
 
 
-def _finish(state: State, flight: FlightRecord, tenant: Tenant, flow: Flow, completion: Completion) -> None:
+def _finish(state: State, flight: Flight, completion: Completion) -> None:
     """Settle an attempt that has ended and decide what becomes of its run."""
     status, out = completion.status, state.out
     if status == RETURNED:
-        actual, reported = 0, True
+        _settle(state, flight, 0, status, reported=True)
     else:
         actual, reported = _cost(state, flight, completion.tokens)
-    _settle(state, flight, flow, actual=actual, outcome=status, reported=reported)
-    if status in (SUCCEEDED, FAILED) and reported:
-        rules = state.policy.policy.estimates
-        key, history = state.estimator.learn(flight, actual, step=out.step, decay=rules.decay_runs)
-        out.changed[key] = history
-    run = tenant.runs.get(flight.run_id)
+        _settle(state, flight, actual, status, reported=reported)
+        if reported:
+            decay = state.policy.policy.estimates.decay_runs
+            history = state.estimator.learn(flight, actual, step=out.step, decay=decay)
+            out.changed[history.key] = history
+    run = flight.flow.account.runs.get(flight.run_id)
     if run is None or flight.revoked:
         return  # the run had ended by another way; only this account was open
     if status == SUCCEEDED:
         _learn_duration(state, flight)
         out.counts[counts.SUCCEEDED] += 1
-        state.end_run(run, tenant, flow)
+        state.end_run(run)
     elif status == RETURNED:
         out.counts[counts.RETURNED] += 1
         run.tries -= 1
-        _come_back(state, run, tenant, flow, pause_ms=0)
+        _come_back(state, run, pause_ms=0)
     elif completion.retryable:
-        _retry(state, run, tenant, flow, completion.error or "it failed")
+        _retry(state, run, completion.error or "it failed")
     else:
         out.counts[counts.FAILED] += 1
-        state.end_run(run, tenant, flow)
+        state.end_run(run)
 
 
-def _cost(state: State, flight: FlightRecord, tokens: int | None) -> tuple[int, bool]:
+def _cost(state: State, flight: Flight, tokens: int | None) -> tuple[int, bool]:
     """Return what an attempt that ran is charged, and whether its worker said so."""
     if tokens is None:
         state.out.counts[counts.UNREPORTED] += 1
@@ -130,13 +122,14 @@ def _cost(state: State, flight: FlightRecord, tokens: int | None) -> tuple[int, 
     return max(tokens, state.policy.policy.estimates.min_charge), True
 
 
-def _settle(state: State, flight: FlightRecord, flow: Flow, *, actual: int, outcome: str, reported: bool) -> None:
-    state.rings[flow.class_].catch_up(flow)
+def _settle(state: State, flight: Flight, actual: int, outcome: str, *, reported: bool) -> None:
+    flow, out = flight.flow, state.out
+    flow.ring.catch_up(flow)
     ledger.settle(flow, flight.charged, actual)
-    state.release(flight, flow.account)
-    state.out.changed[flow.key] = flow
-    state.out.settlements.append(
-        Settlement(flight.tenant, flight.run_id, flight.attempt, outcome, flight.estimate, actual, reported=reported)
+    state.release(flight)
+    out.changed[flow.key] = flow
+    out.settlements.append(
+        Settlement(flight.tenant, flight.run_id, flight.attempt, outcome, flight.estimate, actual, reported)
     )
 
 
@@ -150,12 +143,12 @@ def _late(state: State, completion: Completion) -> None:
     state.out.counts[counts.LATE] += 1
     if completion.status in (STARTED, HEARTBEAT):
         return  # it has been given up; what it spends is charged when it ends
-    flow = state.flow(run.class_, tenant)
+    flow = run.flow
     charged = run.lost.pop(completion.attempt)
     state.out.changed[run.retry_key] = run.retry_record()
     if completion.tokens is not None and completion.status != RETURNED:
         actual = max(completion.tokens, state.policy.policy.estimates.min_charge)
-        state.rings[flow.class_].catch_up(flow)
+        flow.ring.catch_up(flow)
         ledger.amend(flow, charged, actual)
         state.out.changed[flow.key] = flow
         state.out.settlements.append(
@@ -163,33 +156,33 @@ def _late(state: State, completion: Completion) -> None:
         )
     if completion.status == SUCCEEDED:  # the first success of any attempt finishes the run
         state.out.counts[counts.SUCCEEDED] += 1
-        _stop(state, run, tenant, flow, "an earlier attempt has succeeded")
+        _stop(state, run, "an earlier attempt has succeeded")
     state.refresh(tenant)
 
 
-def _retry(state: State, run: Run, tenant: Tenant, flow: Flow, why: str) -> None:
+def _retry(state: State, run: Run, why: str) -> None:
     """Send a run back to its old place after a pause, or give it up if its attempts are used up."""
     if run.tries >= run.max_attempts:
         detail = f"attempt {run.attempt}: {why}; {run.max_attempts} attempts allowed"
         _reject(state, run, reasons.DEAD_LETTERED, detail, limit=run.max_attempts, value=run.tries)
         state.out.counts[counts.DEAD_LETTERED] += 1
-        state.end_run(run, tenant, flow)
+        state.end_run(run)
         return
     leases = state.policy.policy.leases
     pause_ms = min(leases.backoff_ms << min(max(run.tries - 1, 0), 32), leases.max_backoff_ms)
     state.out.counts[counts.RETRIED] += 1
-    _come_back(state, run, tenant, flow, pause_ms)
+    _come_back(state, run, pause_ms)
 
 
-def _come_back(state: State, run: Run, tenant: Tenant, flow: Flow, pause_ms: int) -> None:
+def _come_back(state: State, run: Run, pause_ms: int) -> None:
     """Put a run back to its old place, after a pause, and keep what it has behind it."""
     run.ready_ms = state.record.now_ms + pause_ms
     run.retried = True
-    state.enqueue(run, tenant, flow)
+    state.enqueue(run)
     state.out.changed[run.retry_key] = run.retry_record()
 
 
-def _stop(state: State, run: Run, tenant: Tenant, flow: Flow, reason: str) -> None:
+def _stop(state: State, run: Run, reason: str) -> None:
     """End a run wherever it is."""
     if run.state is RunState.IN_FLIGHT:
         flight = state.flights[run.tenant, run.run_id, run.attempt]
@@ -198,13 +191,13 @@ def _stop(state: State, run: Run, tenant: Tenant, flow: Flow, reason: str) -> No
         state.record.seq += 1
         state.out.counts[counts.REVOKED] += 1
         state.out.revokes.append(Revoke(state.record.seq, run.tenant, run.run_id, run.attempt, reason))
-        state.out.changed[FLIGHT, run.tenant, run.run_id, str(run.attempt)] = flight
+        state.out.changed[flight.key] = flight
     else:
-        state.dequeue(run, tenant, flow, RunState.ENDED)
-    state.end_run(run, tenant, flow)
+        state.dequeue(run, RunState.ENDED)
+    state.end_run(run)
 
 
-def _learn_duration(state: State, flight: FlightRecord) -> None:
+def _learn_duration(state: State, flight: Flight) -> None:
     """Follow how long an attempt takes, for `retry_after_ms`."""
     record = state.record
     record.run_ms_fp = follow(record.run_ms_fp, (record.now_ms - flight.dispatched_ms) << FP_BITS, 16, 16)

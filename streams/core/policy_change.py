@@ -35,7 +35,7 @@ def _bind(state: State, tenant: Tenant) -> None:
         if flow.rate == rate:
             continue
         if flow.state is not FlowState.IDLE or flow.deficit != 0:  # else there is nothing to book
-            state.rings[flow.class_].catch_up(flow)
+            flow.ring.catch_up(flow)
             state.out.changed[flow.key] = flow
         flow.rate = rate
     state.refresh(tenant)

@@ -7,11 +7,14 @@ item is the kind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streams.core.policy import Policy
 
 Key = tuple[str, ...]
@@ -172,6 +175,11 @@ Record = (
     | HistoryRecord
     | EndedRecord
 )
+
+
+def fields_of(record: type[Record]) -> Callable[[Record], tuple[Any, ...]]:
+    """Return what reads all fields of such a record, in the order of its constructor."""
+    return attrgetter(*(each.name for each in fields(record)))
 
 
 def key_of(record: Record) -> Key:

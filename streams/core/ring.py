@@ -57,6 +57,7 @@ class Ring:
     def add(self, flow: Flow) -> None:
         """Make a flow known. Its state is taken as it is; call `refresh` when it may have work."""
         self.flows[flow.place] = flow
+        flow.ring = self
 
     def restore(self, flow: Flow) -> None:
         """Put a flow that was loaded as ACTIVE back where it was, and go on with a half-done visit."""

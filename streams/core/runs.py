@@ -1,14 +1,18 @@
-"""The living form of a run: its record plus where it is and what it has behind it."""
+"""The living forms of a run and of an attempt in flight: their records plus what can be worked out."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from streams.core.records import RETRY, RUN, RetryRecord, RunRecord
+from streams.core.records import FLIGHT, RETRY, RUN, FlightRecord, RetryRecord, RunRecord, fields_of
 
 if TYPE_CHECKING:
+    from streams.core.flows import Flow
     from streams.core.records import Key
+
+_RUN_FIELDS: Final = fields_of(RunRecord)
+_FLIGHT_FIELDS: Final = fields_of(FlightRecord)
 
 
 class RunState(IntEnum):
@@ -27,17 +31,18 @@ class Run(RunRecord):
     it came back by a `RetryRecord`.
     """
 
-    __slots__ = ("attempt", "lost", "ready_ms", "retried", "state", "tries")
+    __slots__ = ("attempt", "flow", "lost", "ready_ms", "retried", "state", "tries")
 
     @classmethod
-    def adopt(cls, record: RunRecord) -> Run:
+    def adopt(cls, record: RunRecord, flow: Flow) -> Run:
         """Return the living form of a record that was loaded: queued, never dispatched."""
-        self = cls(*(getattr(record, name) for name in RunRecord.__slots__))
-        self.begin()
+        self = cls(*_RUN_FIELDS(record))
+        self.begin(flow)
         return self
 
-    def begin(self) -> None:
-        """Set what a new run has: no attempt yet."""
+    def begin(self, flow: Flow) -> None:
+        """Join a flow with what a new run has: no attempt yet."""
+        self.flow = flow
         self.state = RunState.QUEUED
         self.attempt = 0  # number of the last attempt dispatched; never goes back
         self.tries = 0  # attempts that count against max_attempts
@@ -72,3 +77,26 @@ class Run(RunRecord):
         if self.state is RunState.DELAYED:
             return self.ready_ms if self.deadline_ms is None else min(self.ready_ms, self.deadline_ms)
         return self.deadline_ms if self.state is RunState.QUEUED else None
+
+
+class Flight(FlightRecord):
+    """An attempt in flight. A `FlightRecord` itself, so that it can be written as a row as it is."""
+
+    __slots__ = ("flow", "key", "open")
+
+    @classmethod
+    def adopt(cls, record: FlightRecord, flow: Flow) -> Flight:
+        """Return the living form of a record that was loaded."""
+        self = cls(*_FLIGHT_FIELDS(record))
+        self.begin(flow)
+        return self
+
+    def begin(self, flow: Flow) -> None:
+        """Take its place in a flow."""
+        self.flow = flow
+        self.key: Key = (FLIGHT, self.tenant, self.run_id, str(self.attempt))
+        self.open = True  # until it is settled
+
+    def due_ms(self) -> int | None:
+        """Return when its lease runs out, on the lease clock; None once it is settled."""
+        return self.expires_ms if self.open else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.core import admission, outcomes
+from streams.core import admission, counts, outcomes
 from streams.core.dispatching import fill_window
 from streams.core.expiry import next_due, run_timers
 from streams.core.inputs import Cancel, Completion, SetPolicy, Submit
@@ -70,6 +70,8 @@ class Shard:
                 self._take_over(given.epoch)
         run_timers(state)
         fill_window(state)
+        if out.dispatches:
+            out.counts[counts.DISPATCHED] = len(out.dispatches)
         return out
 
     def next_timer_ms(self) -> int | None:

@@ -14,10 +14,8 @@ from streams.core.estimator import Estimator
 from streams.core.flows import Flow, Tenant
 from streams.core.policy import Policy
 from streams.core.records import (
-    FLIGHT,
     SHARD,
     EndedRecord,
-    FlightRecord,
     FlowRecord,
     PolicyRecord,
     RingRecord,
@@ -25,7 +23,7 @@ from streams.core.records import (
     key_of,
 )
 from streams.core.ring import Ring
-from streams.core.runs import Run, RunState
+from streams.core.runs import Flight, Run, RunState
 from streams.core.timers import Timers
 from streams.core.window import Window
 
@@ -67,9 +65,9 @@ class State:
         self.tenants: dict[str, Tenant] = {}
         self.rings: dict[str, Ring] = {}  # in order of priority
         self.classes: dict[str, PriorityClass] = {}  # of the policy in force
-        self.flights: dict[tuple[str, str, int], FlightRecord] = {}
+        self.flights: dict[tuple[str, str, int], Flight] = {}
         self.revoked: set[tuple[str, str]] = set()  # == the runs of the flights that are revoked
-        self.leases: Timers[FlightRecord] = Timers(self._lease_due)  # on the lease clock: now_ms - outage_ms
+        self.leases: Timers[Flight] = Timers(Flight.due_ms)  # on the lease clock: now_ms - outage_ms
         self.waits: Timers[Run] = Timers(Run.due_ms)  # on the wall clock
         self.pages: deque[EndedRecord] = deque()  # oldest first
         self.ended: set[tuple[str, str]] = set()  # == the runs on the pages
@@ -78,10 +76,6 @@ class State:
         self.gap_ms = 0  # between the last two steps
         self.out = Effects(record.step, record.now_ms)
         self.adopt_policy()
-
-    def _lease_due(self, flight: FlightRecord) -> int | None:
-        held = self.flights.get((flight.tenant, flight.run_id, flight.attempt))
-        return flight.expires_ms if held is flight else None
 
     def adopt_policy(self) -> None:
         """Work out what follows from the policy: classes, their order, the window."""
@@ -143,20 +137,22 @@ class State:
         """Put all flows of a tenant where they belong now. Call after a change of its caps' use or its deficits."""
         changed = self.out.changed
         for flow in tenant.flows:
-            ring = self.rings[flow.class_]
+            ring = flow.ring
             before, current = flow.state, ring.current
             ring.refresh(flow)
             if flow.state is not before or ring.current is not current:
                 changed[flow.key] = flow
                 changed[ring.key] = ring.record
 
-    def enqueue(self, run: Run, tenant: Tenant, flow: Flow) -> None:
+    def enqueue(self, run: Run) -> None:
         """Queue a run, or let it wait for its time first. The caller refreshes the tenant."""
         run.state = RunState.DELAYED if run.ready_ms > self.record.now_ms else RunState.QUEUED
-        self.requeue(run, tenant, flow)
+        self.requeue(run)
 
-    def requeue(self, run: Run, tenant: Tenant, flow: Flow) -> None:
+    def requeue(self, run: Run) -> None:
         """Put a run where its state says: into the queue, or among those that wait for their time."""
+        flow = run.flow
+        tenant = flow.account
         tenant.queued_runs += 1
         tenant.queued_tokens += run.estimate
         self.queued_runs += 1
@@ -166,8 +162,10 @@ class State:
         if due is not None:
             self.waits.set(due, run.position, run)
 
-    def dequeue(self, run: Run, tenant: Tenant, flow: Flow, state: RunState) -> None:
+    def dequeue(self, run: Run, state: RunState) -> None:
         """Take a queued or delayed run out of its queue. The caller refreshes the tenant."""
+        flow = run.flow
+        tenant = flow.account
         tenant.queued_runs -= 1
         tenant.queued_tokens -= run.estimate
         self.queued_runs -= 1
@@ -176,42 +174,47 @@ class State:
         else:
             run.state = state
 
-    def end_run(self, run: Run, tenant: Tenant, flow: Flow) -> None:
+    def end_run(self, run: Run) -> None:
         """End a run that is no longer queued: its row goes, its id is remembered for a while."""
+        flow, out = run.flow, self.out
         run.state = RunState.ENDED
-        del tenant.runs[run.run_id]
+        del flow.account.runs[run.run_id]
         flow.ended += 1
-        out = self.out
-        out.changed[flow.key] = flow
-        out.changed[run.key] = None
+        changed = out.changed
+        changed[flow.key] = flow
+        changed[run.key] = None
         if run.retried:
-            out.changed[run.retry_key] = None
+            changed[run.retry_key] = None
         identity = (run.tenant, run.run_id)
         self.ended.add(identity)
         page = self.pages[-1] if self.pages else None
         if page is None or page.step != out.step:
             page = EndedRecord(step=out.step, at_ms=out.now_ms, runs=[])
             self.pages.append(page)
-            out.changed[key_of(page)] = page
+            changed[key_of(page)] = page
         page.runs.append(identity)
 
-    def hold(self, flight: FlightRecord, tenant: Tenant) -> None:
-        """Give an attempt its place in the window."""
+    def hold(self, flight: Flight) -> None:
+        """Give an attempt its place in the window, and wait for its lease to run out."""
+        tenant, window = flight.flow.account, self.window
         self.flights[flight.tenant, flight.run_id, flight.attempt] = flight
         if flight.revoked:
             self.revoked.add((flight.tenant, flight.run_id))
-        self.window.runs += 1
-        self.window.tokens += flight.estimate
+        window.runs += 1
+        window.tokens += flight.estimate
         tenant.flight_runs += 1
         tenant.flight_tokens += flight.estimate
+        self.leases.set(flight.expires_ms, flight.seq, flight)
 
-    def release(self, flight: FlightRecord, tenant: Tenant) -> None:
+    def release(self, flight: Flight) -> None:
         """Take an attempt's place in the window back. The caller refreshes the tenant."""
+        tenant, window = flight.flow.account, self.window
         del self.flights[flight.tenant, flight.run_id, flight.attempt]
+        flight.open = False
         if flight.revoked:
             self.revoked.discard((flight.tenant, flight.run_id))
-        self.window.runs -= 1
-        self.window.tokens -= flight.estimate
+        window.runs -= 1
+        window.tokens -= flight.estimate
         tenant.flight_runs -= 1
         tenant.flight_tokens -= flight.estimate
-        self.out.changed[FLIGHT, flight.tenant, flight.run_id, str(flight.attempt)] = None
+        self.out.changed[flight.key] = None

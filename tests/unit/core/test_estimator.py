@@ -52,8 +52,8 @@ def learn(
         lease_ms=0,
     )
     for cost in costs:
-        key, history = estimator.learn(flight, cost, step=7, decay=decay)
-        assert key == ("history", tenant, workflow)
+        history = estimator.learn(flight, cost, step=7, decay=decay)
+        assert history.key == ("history", tenant, workflow)
     return history
 
 

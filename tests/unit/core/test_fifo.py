@@ -6,8 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.core.fifo import Fifo
-from streams.core.records import RunRecord
+from streams.core.flows import Flow, Tenant
+from streams.core.policy import TenantRules
+from streams.core.records import FlowRecord, RunRecord
 from streams.core.runs import Run, RunState
+
+FLOW = Flow(FlowRecord(class_="default", tenant="a", place=0), Tenant("a", TenantRules()), quantum=1)
 
 
 def make_run(position: int, estimate: int = 1) -> Run:
@@ -26,7 +30,8 @@ def make_run(position: int, estimate: int = 1) -> Run:
             submitted_ms=0,
             not_before_ms=0,
             body=b"",
-        )
+        ),
+        FLOW,
     )
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from streams.core.records import FlightRecord, FlowRecord, Key, PolicyRecord, Record, ShardRecord
+from streams.core.records import FlightRecord, Key, PolicyRecord, Record, ShardRecord
 from streams.core.shard import Shard
 from tests.assertions import plain, rows_of
 from tests.builders import make_cancel, make_policy, make_report
@@ -124,14 +124,3 @@ def test_a_half_done_visit_goes_on_where_it_was() -> None:
 def test_a_shard_that_has_only_its_own_row() -> None:
     loaded = Shard.load(0, 1, [ShardRecord(shard=0, shards=1, step=9, seq=4)])
     assert loaded.step([], START_MS).step == 10
-
-
-def test_records_are_adopted_not_copied() -> None:
-    """Loading a million rows must not double them; the caller gives them away."""
-    driver = Driver(make_policy())
-    driver.submit("a", "r1")
-    flow = plain(driver.rows["flow", "default", "a"])
-    flight = plain(driver.rows["flight", "a", "r1", "1"])
-    assert isinstance(flow, FlowRecord)
-    loaded = Shard.load(0, 1, [*without(driver.rows, ("flight", "a", "r1", "1")), flight])
-    assert loaded._state.flights["a", "r1", 1] is flight

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streams.core.records import RetryRecord, RunRecord
+from streams.core.flows import Flow, Tenant
+from streams.core.policy import TenantRules
+from streams.core.records import FlowRecord, RetryRecord, RunRecord
 from streams.core.runs import Run, RunState
 
 
@@ -24,7 +26,8 @@ def adopted(**fields: object) -> Run:
         "not_before_ms": 0,
         "body": b"",
     }
-    return Run.adopt(RunRecord(**(values | fields)))  # type: ignore[arg-type]
+    flow = Flow(FlowRecord(class_="default", tenant="a", place=0), Tenant("a", TenantRules()), quantum=1)
+    return Run.adopt(RunRecord(**(values | fields)), flow)  # type: ignore[arg-type]
 
 
 def test_an_adopted_run_has_no_attempt_behind_it() -> None:
