@@ -13,8 +13,9 @@ Preview: librdkafka marks its share consumer so. What it does, measured on Kafka
   out any more. It comes by itself when the records before it have filled the fetch. Hence `MAX_POLL_RECORDS`.
 
 What there is no room for is released at once while it is fresh, since another worker may have room. Near the end of
-its deliveries it waits here a moment for room, and is then refused, so that the scheduler puts the run back in its
-place and hands it out anew, rather than left to be archived and missed until its lease ends.
+its deliveries it waits here for room as long as runs keep ending, and is then refused, so that the scheduler puts the
+run back in its place and hands it out anew, rather than left to be archived and missed until its lease ends. All of
+this is for moments: a window that is larger than all workers have room for keeps records going round.
 """
 
 from __future__ import annotations
@@ -40,9 +41,11 @@ _LOG: Final = logging.getLogger("streams.client.share_intake")
 # `group.share.delivery.count.limit`, 5 unless changed).
 LAST_DELIVERY: Final = 4
 
-# How long such a record waits here for room. Longer spares the scheduler work when there is more in flight than all
-# workers have room for; shorter spares other workers' time when they have room. Far below the lock's 30 s.
+# How long such a record waits here while no run ends, and how long at most while some do. Longer spares the scheduler
+# work when there is more in flight than all workers have room for; shorter spares the time of other workers that have
+# room. Both are far below the lock's 30 s.
 HOLD_S: Final = 0.25
+HOLD_AT_MOST_S: Final = 2.0
 
 # More than there ever is at once, so that no fetch is filled: one step dispatches 2,000 runs at most, over all
 # partitions. (A partition hands out 2,000 records at most before their acknowledgements, whatever stands here: the
@@ -70,7 +73,7 @@ class _Held(NamedTuple):
 
     assignment: Assignment
     message: Message
-    until_s: float  # monotonic: when to refuse it
+    until_s: float  # monotonic: when to refuse it at the latest
 
 
 def open_share_intake(kafka: KafkaSettings, group: str) -> ShareIntake:
@@ -99,6 +102,7 @@ class ShareIntake:
         self._consumer = consumer
         self._held: deque[_Held] = deque()
         self._accepted: list[Message] = []  # returned by the last take, accepted at settle
+        self._moved_s = 0.0  # monotonic: when something was last handed out
         self._dirty = False  # there are acknowledgements that have not been sent
 
     def take(self, room: int, timeout_s: float) -> Taken:
@@ -106,6 +110,8 @@ class ShareIntake:
         taken = Taken([], [], [])
         if not self._held and room > 0:
             self._poll(taken, timeout_s)
+        if self._held and room > 0:
+            self._moved_s = clock.monotonic()
         while self._held and len(taken.assignments) < room:
             held = self._held.popleft()
             taken.assignments.append(held.assignment)
@@ -137,7 +143,7 @@ class ShareIntake:
             messages = self._consumer.poll(timeout_s)
         except KafkaException as error:
             raise from_exception(error, "taking dispatches") from error
-        until_s = clock.monotonic() + HOLD_S
+        until_s = clock.monotonic() + HOLD_AT_MOST_S
         for message in messages:
             trouble = message.error()
             if trouble is not None:
@@ -159,7 +165,7 @@ class ShareIntake:
         for held in self._held:
             if (held.message.delivery_count() or 1) < LAST_DELIVERY:
                 self._acknowledge(held.message, AcknowledgeType.RELEASE)
-            elif held.until_s <= now_s:
+            elif min(held.until_s, self._moved_s + HOLD_S) <= now_s:
                 taken.refused.append(held.assignment)
                 self._accepted.append(held.message)
             else:

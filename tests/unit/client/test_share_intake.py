@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from confluent_kafka import AcknowledgeType, KafkaError
 
-from streams.client.share_intake import HOLD_S, LAST_DELIVERY, ShareIntake
+from streams.client.share_intake import HOLD_AT_MOST_S, HOLD_S, LAST_DELIVERY, ShareIntake
 from streams.errors import ConfigError
 from tests.unit.client.fakes import Clock, FakeShareConsumer, make_message, make_revoke
 
@@ -48,6 +50,19 @@ def test_a_record_on_its_last_deliveries_waits_a_moment_for_room(time: Clock) ->
     intake.settle()
     assert consumer.acknowledged == [(0, ACCEPT), (1, ACCEPT)]
     assert [each.run_id for each in intake.take(1, 1).assignments] == ["r2"]
+
+
+def test_it_waits_on_while_runs_keep_ending_but_not_for_ever(time: Clock) -> None:
+    records = [make_message(n, deliveries=LAST_DELIVERY) for n in range(99)]
+    intake = ShareIntake(FakeShareConsumer(records))
+    started, refused = 0, 0
+    while refused == 0:
+        taken = intake.take(1, 1)
+        started, refused = started + len(taken.assignments), len(taken.refused)
+        intake.settle()
+        time.now_s += HOLD_S * 0.9
+    assert started == math.ceil(HOLD_AT_MOST_S / (HOLD_S * 0.9)) + 1
+    assert started + refused == 99
 
 
 @pytest.mark.parametrize("deliveries", [LAST_DELIVERY, LAST_DELIVERY + 1])
