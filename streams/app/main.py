@@ -33,7 +33,7 @@ _LOG: Final = logging.getLogger("streams.app")
 _ASK_S: Final = 2.0  # a signal is seen after it at the latest
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 5.0
-_STATUS_FLUSH_S: Final = 1.0
+_LAST_WORDS_S: Final = 1.0  # for the threads beside the shards
 
 
 def run_scheduler(settings: Settings, core: CoreType = Shard) -> int:
@@ -62,6 +62,7 @@ class _Process:
             return 0
         with tempfile.TemporaryDirectory(prefix="fairstream-") as folder:
             data_dir = self._settings.data_dir or Path(folder)
+            _make_folder(data_dir)
             scheduler = Scheduler(self._settings, data_dir, self._core, self._fail)
             scheduler.status.start()
             scheduler.policies.start()
@@ -69,7 +70,8 @@ class _Process:
                 runner.run(self._serve(scheduler))
             scheduler.policies.close()
             scheduler.status.close()
-            scheduler.status.join(_STATUS_FLUSH_S)
+            scheduler.policies.join(_LAST_WORDS_S)
+            scheduler.status.join(_LAST_WORDS_S)
         return self._exit_code()
 
     # --- before
@@ -181,3 +183,10 @@ class _Process:
         if self._failure is None:
             return 0
         return self._failure.exit_code if isinstance(self._failure, FairstreamError) else 1
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot be made: {error}", field="data_dir", value=str(path)) from error

@@ -22,7 +22,7 @@ from streams.wire import decode_policy
 _LOG: Final = logging.getLogger("streams.app.policy")
 
 _KEPT: Final = 64  # changes for shards that are behind: the last one is what matters to a shard that lags more
-_POLL_S: Final = 0.5
+_POLL_S: Final = 0.2
 _READ_S: Final = 60.0
 
 

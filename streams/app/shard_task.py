@@ -177,15 +177,12 @@ class ShardTask(threading.Thread):
 
     def _answer(self) -> None:
         """Confirm the shard to a takeover that keeps it."""
-        with self._lock:
-            waiting, self._confirmations = self._confirmations, []
-        for generation, answer in waiting:
-            try:
-                self.inbox.reset(generation)
-                self._until_written(lambda: self._stepper.confirm())  # noqa: PLW0108 - a reload puts another stepper in place
-            except BaseException as error:
-                answer.set_exception(error)
-                raise
+        while self._confirmations:
+            generation, answer = self._confirmations[0]
+            self.inbox.reset(generation)
+            self._until_written(lambda: self._stepper.confirm())  # noqa: PLW0108 - a reload puts another stepper in place
+            with self._lock:
+                del self._confirmations[0]  # only now: if we fail, `run` answers what is left
             answer.set_result(dict(self._stepper.positions.applied))
 
     def _until_written(self, write: Callable[[], None]) -> None:

@@ -196,6 +196,19 @@ def test_a_shard_that_was_lost_cannot_be_confirmed(stage: Stage) -> None:
     eventually(lambda: len(stage.ends) == 1, "its end")
 
 
+def test_nobody_who_asked_is_left_without_an_answer(stage: Stage) -> None:
+    open_(stage)
+    stage.writer.gate = threading.Event()
+    stage.task.inbox.put(requests(request(0)))
+    assert stage.writer.entered.wait(DEADLINE_S)
+    answers = [stage.task.confirm(generation) for generation in (2, 3)]
+    stage.writer.failures += [StepAborted(), OwnershipLost("gone")]
+    stage.writer.gate.set()
+    for answer in answers:
+        with pytest.raises(OwnershipLost, match="gone"):
+            answer.result(DEADLINE_S)
+
+
 def test_closing_lets_the_step_under_way_end(stage: Stage) -> None:
     open_(stage)
     stage.writer.gate = threading.Event()
