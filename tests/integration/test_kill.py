@@ -26,7 +26,6 @@ from tests.integration.traffic import traffic
 LOG = logging.getLogger(__name__)
 
 SHARDS = 4
-CHANCE = 0.01  # of dying, at the given point of each step
 LOOK_S = 0.1
 KILLED = -9
 UNAVAILABLE = 75  # "Kafka does not answer, try again"
@@ -39,11 +38,12 @@ class Plan:
     kills: int
     freezes: int = 0
     broker_kills: int = 0
+    chance: float = 0.01  # of dying, at the given point of each step
     per_s: int = 150  # requests
 
 
 SHORT = Plan(kills=20)
-LONG = Plan(kills=200, freezes=30, broker_kills=10, per_s=300)
+LONG = Plan(kills=200, freezes=40, broker_kills=15, chance=0.003, per_s=300)
 PLAN = LONG if os.environ.get("FAIRSTREAM_TEST_PROFILE") == "nightly" else SHORT
 
 
@@ -82,7 +82,7 @@ class Fate:
         """One point for each scheduler that starts, in turn."""
         point = POINTS[self.starts % len(POINTS)]
         self.starts += 1
-        return f"{point}={CHANCE};seed={self.starts};trace={self.trace}"
+        return f"{point}={self._plan.chance};seed={self.starts};trace={self.trace}"
 
     def act(self) -> None:
         """Do somebody harm now and then, and start again whatever is dead."""
@@ -124,7 +124,7 @@ class Fate:
     def _freeze(self) -> None:
         """Stop one for so long that the group gives its shards away, mostly."""
         scheduler = self._random.choice(self.schedulers)
-        if scheduler not in self._thaw_at and scheduler.poll() is None and scheduler.serving():
+        if scheduler not in self._thaw_at and scheduler.poll() is None:
             scheduler.send(signal.SIGSTOP)
             self._thaw_at[scheduler] = clock.monotonic() + SESSION_S * (1 + 2 * self._random.random())
             self.freezes += 1
