@@ -26,6 +26,13 @@ class TableManager(stock_tables.TableManager):
 
     _handover_recovery: HandoverRecovery | None = None
 
+    @replaces(stock_tables.TableManager, "on_start", "365dd25fbc0e")
+    async def on_start(self) -> None:
+        """Stock waits a second first, which every start and every takeover by a new process would take longer."""
+        if not self.should_stop:
+            await self._update_channels()
+            await self.recovery.start()
+
     @property
     @replaces(stock_tables.TableManager, "recovery", "f0bf5de78b4c")
     def recovery(self) -> HandoverRecovery:
