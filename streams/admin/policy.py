@@ -50,7 +50,6 @@ def parse_policy_text(text: str, source: str) -> Policy:
     """Return the policy that a TOML text states; `source` names it in messages. Raises `ConfigError`."""
     try:
         document = tomllib.loads(text)
-        repr(document)  # or a message that quotes it could fail as what is caught below
     except tomllib.TOMLDecodeError as error:
         at = _TOML_AT.fullmatch(str(error))
         what, place = (at["what"], f"{source}:{at['line']}") if at else (str(error), source)

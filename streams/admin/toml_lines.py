@@ -9,6 +9,7 @@ from typing import Any, Final
 Path = tuple[str | int, ...]
 
 _ENDS: Final = ("]", '"""', "'''")  # a value of several lines ends in a line with one of these
+_DEEPEST: Final = 8  # parts of a path inside one value: twice what a policy can have
 _TRIES: Final = 100  # ends of one value; each is a parse of all of it, and no list in a policy is as long
 
 
@@ -82,10 +83,10 @@ def _names(header: Any) -> Path:
     return tuple(names)
 
 
-def _paths(value: Any) -> Iterator[Path]:
-    """Yield the path of everything inside a value, what is outside first."""
+def _paths(value: Any, deepest: int = _DEEPEST) -> Iterator[Path]:
+    """Yield the path of everything inside a value down to so many levels, what is outside first."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in inner:
+    for key, item in inner if deepest else ():
         yield (key,)
-        for path in _paths(item):
+        for path in _paths(item, deepest - 1):
             yield (key, *path)
