@@ -14,7 +14,7 @@ for _name in [name for name in os.environ if name.startswith("FAIRSTREAM_") and 
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=200, deadline=None, print_blob=True, suppress_health_check=_SLOW)
+settings.register_profile("ci", max_examples=100, deadline=None, print_blob=True, suppress_health_check=_SLOW)
 settings.register_profile("nightly", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("FAIRSTREAM_TEST_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
