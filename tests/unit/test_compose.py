@@ -9,12 +9,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-import typer.main
 import yaml
 
 import streams
-from streams.cli.tree import app
 from streams.client.run_files import read_runs
+from tests.commands import parse
 
 ROOT = Path(streams.__file__).parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -111,18 +110,6 @@ def test_mounted_files_exist() -> None:
     ]
     for mount in mounts:
         assert (ROOT / mount.partition(":")[0]).exists()
-
-
-def parse(arguments: list[str]) -> dict[str, Any]:
-    """The parameters that the real command line makes of these; it raises if it does not know them."""
-    command: Any = typer.main.get_command(app)
-    name, context = "fairstream", None
-    while True:
-        context = command.make_context(name, arguments, parent=context)
-        if not hasattr(command, "resolve_command"):
-            return dict(context.params)
-        rest = [*context._protected_args, *context.args]
-        name, command, arguments = command.resolve_command(context, rest)
 
 
 def on_this_machine(service: dict[str, Any], path: str, folder: Path) -> str:
