@@ -6,7 +6,7 @@ from typing import Final
 
 from streams.core.inputs import Completion
 from streams.wire.keys import check_key
-from streams.wire.reading import MAX_VALUE_BYTES, Reader
+from streams.wire.reading import Reader
 from streams.wire.schema import cut_lengths
 from streams.wire.writing import cut, to_json
 
@@ -16,18 +16,13 @@ _MAX_ERROR: Final = _CUT["error"]
 _MAX_WORKER: Final = _CUT["worker"]
 
 
-def decode_completion(
-    key: bytes | None,
-    value: bytes | None,
-    offset: int,
-    max_bytes: int = MAX_VALUE_BYTES,
-) -> Completion:
+def decode_completion(key: bytes | None, value: bytes | None, offset: int) -> Completion:
     """Return the input that a record of the completions topic stands for; `offset` becomes its position.
 
     The tenant is the value's, whatever the key says. Raises `BadRecord`, naming the field.
     """
     check_key(key)
-    message = _READER.read(value, max_bytes)
+    message = _READER.read(value)
     return Completion(
         offset,
         message.tenant,

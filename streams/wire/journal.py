@@ -10,6 +10,7 @@ import orjson
 from streams.core.effects import Effects, Revoke, Settlement
 from streams.errors import BadRecord
 from streams.wire.reading import Reader
+from streams.wire.schema import attribute_of
 from streams.wire.topics import MAX_MESSAGE_BYTES
 
 _READER: Final[Reader] = Reader("journal")
@@ -142,7 +143,7 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str,
 
 
 def _rows(field: str, columns: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    lists = [getattr(columns, name if hasattr(columns, name) else name + "_") for name in names]
+    lists = [getattr(columns, attribute_of(name)) for name in names]
     if any(len(column) != len(lists[0]) for column in lists):
         raise BadRecord("the arrays are not of equal length", field=field)
     return list(zip(*lists, strict=True))

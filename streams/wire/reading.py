@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from streams.errors import BadRecord
-from streams.wire.schema import load_schema, message_type
+from streams.wire.schema import attribute_of, load_schema, message_type
 
 # Bounds what one record can cost in memory and time before anything is known about it.
 MAX_VALUE_BYTES: Final = 1_000_000
@@ -60,7 +60,7 @@ class Reader:
     def require(self, message: Any, form: str) -> None:
         """Raise `BadRecord` for a field that this form of the message (`submit`, `revoke`) needs and lacks."""
         for name in self._required.get(form, ()):
-            if getattr(message, name if hasattr(message, name) else name + "_") is None:
+            if getattr(message, attribute_of(name)) is None:
                 raise BadRecord(f"missing; a {form} needs it", field=name)
 
 

@@ -9,7 +9,7 @@ import orjson
 from streams.core.inputs import Cancel, Submit
 from streams.wire import body
 from streams.wire.keys import check_key, record_time
-from streams.wire.reading import MAX_VALUE_BYTES, Reader
+from streams.wire.reading import Reader
 from streams.wire.writing import to_json
 
 _READER: Final[Reader] = Reader("run_request")
@@ -17,20 +17,14 @@ _SUBMIT: Final = "submit"
 _CANCEL: Final = "cancel"
 
 
-def decode_request(
-    key: bytes | None,
-    value: bytes | None,
-    offset: int,
-    timestamp_ms: int,
-    max_bytes: int = MAX_VALUE_BYTES,
-) -> Submit | Cancel:
+def decode_request(key: bytes | None, value: bytes | None, offset: int, timestamp_ms: int) -> Submit | Cancel:
     """Return the input that a record of the requests topic stands for.
 
     `offset` becomes the input's position. `timestamp_ms` is the record's; one that cannot be a time becomes 0,
     "unknown". The tenant is the value's, whatever the key says. Raises `BadRecord`, naming the field.
     """
     check_key(key)
-    message = _READER.read(value, max_bytes)
+    message = _READER.read(value)
     if message.action == _CANCEL:
         return Cancel(offset, message.tenant, message.run_id)
     if message.workflow is None:
@@ -66,7 +60,6 @@ def encode_request(
     lease_ms: int | None = None,
     payload: object = None,
     headers: dict[str, str] | None = None,
-    max_bytes: int = MAX_VALUE_BYTES,
 ) -> bytes:
     """Return the value that asks for a run. Its key is `tenant` in UTF-8.
 
@@ -89,14 +82,14 @@ def encode_request(
         "payload": payload,
         "headers": headers or None,
     }
-    return _checked(to_json(message), max_bytes)
+    return _checked(to_json(message))
 
 
 def encode_cancel(*, tenant: str, run_id: str) -> bytes:
     """Return the value that takes a run back. Its key is `tenant` in UTF-8. Raises `BadRecord`, naming the field."""
-    return _checked(to_json({"action": _CANCEL, "tenant": tenant, "run_id": run_id}), MAX_VALUE_BYTES)
+    return _checked(to_json({"action": _CANCEL, "tenant": tenant, "run_id": run_id}))
 
 
-def _checked(value: bytes, max_bytes: int) -> bytes:
-    decode_request(None, value, 0, 0, max_bytes)
+def _checked(value: bytes) -> bytes:
+    decode_request(None, value, 0, 0)
     return value

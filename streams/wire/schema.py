@@ -39,6 +39,11 @@ def message_type(name: str) -> type[msgspec.Struct]:
     return _Builder(f"{name}.avsc").record(load_schema(name))
 
 
+def attribute_of(field: str) -> str:
+    """Return the attribute that holds a field: its name, or `class_` for one that is a word of Python."""
+    return f"{field}_" if keyword.iskeyword(field) else field
+
+
 class _Builder:
     """Builds one schema's types. Named types may be used again after their definition, but not inside it."""
 
@@ -53,9 +58,8 @@ class _Builder:
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
         rename = {}
         for spec in schema["fields"]:
-            attribute = spec["name"] + "_" if keyword.iskeyword(spec["name"]) else spec["name"]
-            if attribute != spec["name"]:
-                rename[attribute] = spec["name"]
+            attribute = attribute_of(spec["name"])
+            rename[attribute] = spec["name"]
             fields.append(self._field(attribute, spec))
         self._open.pop()
         # gc=False: a message is a tree, so reference counting frees it; the collector need not look.

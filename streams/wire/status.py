@@ -32,7 +32,7 @@ class _Shape(Generic[V]):
     def __init__(self, type_: type[V]) -> None:
         self._type: Any = type_
         self._attributes = [each.name for each in fields(type_)]
-        self._names = [name.rstrip("_") for name in self._attributes]
+        self._names = [name.removesuffix("_") for name in self._attributes]
         self._get = attrgetter(*self._attributes)
 
     def to_message(self, view: V) -> dict[str, Any]:

@@ -238,10 +238,10 @@ def test_many_brackets_side_by_side_are_not_depth() -> None:
 
 
 def test_the_size_is_looked_at_before_anything_is_read() -> None:
-    value = encode_request(**PLAIN)
-    with pytest.raises(BadRecord, match=f"{len(value)} bytes, at most {len(value) - 1}"):
-        decode_request(None, value, 0, 0, len(value) - 1)
-    assert decode_request(None, value, 0, 0, len(value))
+    room = MAX_VALUE_BYTES - len(encode_request(**PLAIN, payload=""))
+    assert submit(encode_request(**PLAIN, payload="x" * room))
+    with pytest.raises(BadRecord, match=f"{MAX_VALUE_BYTES + 1} bytes, at most {MAX_VALUE_BYTES}"):
+        encode_request(**PLAIN, payload="x" * (room + 1))
 
 
 # --- the producer's side
