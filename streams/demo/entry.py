@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from typing import Final
 
@@ -30,5 +31,10 @@ def missing_extras(*, local: bool) -> list[str]:
     return [
         extra
         for extra, modules in _MODULES.items()
-        if (local or extra != "local") and any(find_spec(module) is None for module in modules)
+        if (local or extra != "local") and not all(map(_installed, modules))
     ]
+
+
+def _installed(module: str) -> bool:
+    # Faust puts an object without a spec in its own place when it is imported, and that cannot be looked for.
+    return module in sys.modules or find_spec(module) is not None

@@ -44,16 +44,15 @@ def test_as_many_run_at_once_as_the_limit_says() -> None:
 def test_more_runs_than_the_limit_wait_for_a_thread() -> None:
     ends = Ends()
     threads = Threads(2, ends)
-    go_on = threading.Event()
+    pair = threading.Barrier(2)
     names = set()
 
-    def wait(_: Run) -> None:
+    def meet(_: Run) -> None:
         names.add(threading.current_thread().name)
-        go_on.wait(WAIT_S)
+        pair.wait(WAIT_S)
 
     for number in range(6):
-        threads.start(make_run(number), wait)
-    go_on.set()
+        threads.start(make_run(number), meet)
     assert {ends.next()[0] for _ in range(6)} == {f"r{number}" for number in range(6)}
     assert len(names) == 2
 

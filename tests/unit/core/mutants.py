@@ -173,7 +173,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "rounds that have passed are booked at the new weight": one(
         "policy_change",
-        "            state.rings[flow.class_].catch_up(flow)\n",
+        "            flow.ring.catch_up(flow)\n",
         "",
         "tests/unit/core/test_policy_change.py::test_rounds_that_have_passed_are_booked_at_the_old_weight",
     ),
@@ -192,13 +192,13 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "the cursor is not written": one(
         "dispatching",
-        "    out.changed[ring.key] = ring.record\n",
+        "    changed[ring.key] = ring.record\n",
         "",
         f"{RING}::test_a_visit_serves_while_the_deficit_covers_the_head",
     ),
     "a heartbeat is not written": one(
         "outcomes",
-        "    state.out.changed[FLIGHT, flight.tenant, flight.run_id, str(flight.attempt)] = flight\n    if tokens",
+        "    state.out.changed[flight.key] = flight\n    if tokens",
         "    if tokens",
         f"{OUTCOMES}::test_a_sign_of_life_extends_the_lease",
     ),

@@ -20,11 +20,11 @@ def test_nothing_is_missing_here() -> None:
 def test_what_is_missing_is_named_by_its_extra(
     monkeypatch: pytest.MonkeyPatch, absent: str, missing: list[str], *, local: bool
 ) -> None:
-    monkeypatch.setattr(entry, "find_spec", lambda name: None if name == absent else object())
+    monkeypatch.setattr(entry, "_installed", lambda name: name != absent)
     assert entry.missing_extras(local=local) == missing
 
 
 def test_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "find_spec", lambda _: None)
+    monkeypatch.setattr(entry, "_installed", lambda _: False)
     with pytest.raises(NotInstalled, match=r"pip install 'fairstream\[client,scheduler,local\]'"):
         entry.run_demo(DemoOptions())
