@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from streams.core.effects import Effects
@@ -34,11 +37,22 @@ KINDS = (
 )
 
 
+@cache
+def _form(living: type) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """Return the kind of record that `living` is, and what reads all its fields."""
+    kind = next(kind for kind in KINDS if issubclass(living, kind))
+    return kind, attrgetter(*kind.__slots__)
+
+
 def plain(record: Record) -> Record:
     """Return the record alone, as its row would keep it: no living form, nothing shared with the shard."""
-    kind: Any = next(kind for kind in KINDS if isinstance(record, kind))
-    values = (getattr(record, name) for name in kind.__slots__)
-    copy: Record = kind(*(value.copy() if isinstance(value, list | dict) else value for value in values))
+    living: Any = type(record)
+    kind, fields = _form(living)
+    copy: Record = kind(*fields(record))
+    if isinstance(copy, RetryRecord):
+        copy.lost = dict(copy.lost)
+    elif isinstance(copy, EndedRecord):
+        copy.runs = list(copy.runs)
     return copy
 
 

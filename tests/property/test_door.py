@@ -250,5 +250,5 @@ class Door(RuleBasedStateMachine):
         return row.now_ms - row.outage_ms
 
 
-Door.TestCase.settings = settings(examples(3), stateful_step_count=60)
+Door.TestCase.settings = settings(examples(2), stateful_step_count=60)
 TestDoor = Door.TestCase

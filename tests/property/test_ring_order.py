@@ -111,7 +111,7 @@ class Both:
 
 
 @given(st.lists(order_policies(), min_size=1, max_size=3), st.lists(st.lists(events, max_size=4), max_size=30))
-@examples(6)
+@examples(4)
 def test_the_served_order_is_that_of_the_plain_sweep(
     policies: list[Policy], steps: list[list[tuple[Any, ...]]]
 ) -> None:
