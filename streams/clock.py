@@ -21,6 +21,11 @@ def monotonic() -> float:
     return time.monotonic()
 
 
+def pause(seconds: float) -> None:
+    """Do nothing for so long, before something outside is asked again. What is ours is waited for by `wait_until`."""
+    time.sleep(seconds)
+
+
 def wait_until(
     predicate: Callable[[], T],
     deadline_s: float,

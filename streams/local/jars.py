@@ -10,13 +10,13 @@ import hashlib
 import os
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from streams import clock
 from streams.errors import ConfigError, NotInstalled, Unavailable, Untrusted
 from streams.local import progress
 from streams.local.lock import Jar, Lock
@@ -137,7 +137,7 @@ def _from_maven(jar: Jar, repository: Path) -> Path:
     artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
     last: Exception | None = None
     for attempt in range(ATTEMPTS):
-        threading.Event().wait(attempt * PAUSE_S)
+        clock.pause(attempt * PAUSE_S)
         try:
             path = context.resolver.download(artifact)
         except (requests.RequestException, RuntimeError) as error:  # jgo: RuntimeError is "not found"

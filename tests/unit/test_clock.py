@@ -32,3 +32,9 @@ def test_what_the_predicate_raises_is_the_callers() -> None:
 def test_clocks_go_forward() -> None:
     assert clock.monotonic() <= clock.monotonic()
     assert clock.now_ms() > 1_700_000_000_000
+
+
+def test_a_pause_is_as_long_as_it_says() -> None:
+    begun = clock.monotonic()
+    clock.pause(0.01)
+    assert clock.monotonic() - begun >= 0.01
