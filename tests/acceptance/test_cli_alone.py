@@ -1,12 +1,16 @@
-"""What the command line says when something is wrong, without any Kafka."""
+"""What the command line does without a Kafka of the test's: mostly, what it says is wrong."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import uuid
 from pathlib import Path
 
 import pytest
 
+from streams import clock
+from streams.local import ports
 from tests.acceptance.conftest import Shell
 
 
@@ -82,3 +86,23 @@ def test_a_kafka_that_does_not_answer_ends_with_75_in_one_line(alone: Shell, arg
     assert done.out == ""
     assert done.err.count("\n") == 1
     assert done.err.startswith("fairstream: ")
+
+
+def test_up_that_is_killed_leaves_nothing_behind(alone: Shell) -> None:
+    prefix = f"killed-{uuid.uuid4().hex[:8]}."
+
+    def schedulers() -> list[str]:
+        # ww: all of the line, however long
+        lines = subprocess.run(["ps", "-ewwo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+        return [line for line in lines if prefix in line and " scheduler " in line]
+
+    with alone.start("up", "--json", "--prefix", prefix) as process:
+        try:
+            assert process.stdout is not None
+            servers: str = json.loads(process.stdout.readline())["kafka"]
+            assert schedulers()
+        finally:
+            process.kill()
+    clock.wait_until(lambda: not schedulers(), 30, what="the end of the scheduler")
+    port = int(servers.rpartition(":")[2])
+    clock.wait_until(lambda: not ports.answers(port), 30, what="the end of the broker")
