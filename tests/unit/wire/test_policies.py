@@ -51,6 +51,12 @@ def test_whoever_states_it_is_told_what_the_shards_would_refuse(author: str) -> 
     assert refused.value.field == "author"
 
 
+@pytest.mark.parametrize("unknown", [b'"\xff":1', b'"x":"\xff"', b'"x":1e400', b'"x":1'])
+def test_an_unknown_field_is_refused_whatever_is_in_it(unknown: bytes) -> None:
+    with pytest.raises(BadRecord):
+        decode_policy(encode_policy(CHANGE).replace(b'"quantum":', unknown + b',"quantum":'))
+
+
 @pytest.mark.parametrize("value", [None, b"", b"{}", b'{"author":"a","applied_ms":1,"policy":[]}'])
 def test_what_is_no_policy_is_refused(value: bytes | None) -> None:
     with pytest.raises(BadRecord):
