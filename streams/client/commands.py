@@ -176,7 +176,8 @@ def _count(run: Run, usage: Path) -> None:
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
     """End a command that runs, and all that it has started."""
-    os.killpg(process.pid, signal.SIGTERM)
-    if await _wait(process, _GRACE_S) is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+    with contextlib.suppress(ProcessLookupError):  # it may end by itself at any time
+        os.killpg(process.pid, signal.SIGTERM)
+        if await _wait(process, _GRACE_S) is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
