@@ -35,7 +35,7 @@ _FULL: Final = "full"
 class E2eOptions:
     """What to measure."""
 
-    runs: int = 40_000
+    runs: int = 60_000
     rounds: int = 3
     shards: int = 4
     tenants: int = 200

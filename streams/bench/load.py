@@ -19,6 +19,8 @@ from streams.wire import PARTITIONER, Assignment, decode_dispatch, encode_comple
 _BATCH: Final = 1_000  # records a poll asks for
 _PAYLOAD: Final = {"prompt": "x" * 200}
 _POLL_S: Final = 0.05
+_ANSWER_S: Final = 15.0
+_QUEUED: Final = 1_000_000  # more runs than a benchmark has: the producer's queue is never full
 
 
 def _producer(kafka: KafkaSettings) -> Producer:
@@ -27,7 +29,7 @@ def _producer(kafka: KafkaSettings) -> Producer:
         enable_idempotence=True,
         partitioner=PARTITIONER,
         linger_ms=5,
-        queue_buffering_max_messages=1_000_000,
+        queue_buffering_max_messages=_QUEUED,
         delivery_report_only_error=True,
     )
     return Producer({**conf, "on_delivery": _fail})
@@ -62,7 +64,7 @@ def serve(kafka: KafkaSettings, runs: int) -> None:
             fetch_wait_max_ms=10,
         )
     )
-    dispatch = consumer.list_topics(kafka.topics.dispatch).topics[kafka.topics.dispatch]
+    dispatch = consumer.list_topics(kafka.topics.dispatch, timeout=_ANSWER_S).topics[kafka.topics.dispatch]
     consumer.assign([TopicPartition(dispatch.topic, number, OFFSET_BEGINNING) for number in dispatch.partitions])
     left = runs
     while left > 0:
