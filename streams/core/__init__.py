@@ -37,5 +37,5 @@ Rooms
 -----
 `inputs`, `effects`, `records`, `policy`: the data. `shard`: the door. `state`: what a shard knows. `admission`,
 `outcomes`, `dispatching`, `policy_change`, `expiry`: the rules, by occasion. `ring`, `fifo`, `ledger`, `estimator`,
-`window`, `timers`: the mechanisms. `loading`, `snapshot`, `invariants`: rows, views, proofs.
+`window`, `timers`, `overload`: the mechanisms. `loading`, `snapshot`, `invariants`: rows, views, proofs.
 """

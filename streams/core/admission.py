@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.core import counts, reasons
+from streams.core import counts, outcomes, reasons
 from streams.core.effects import Rejection
 from streams.core.estimator import FP_BITS
 from streams.core.runs import Run
@@ -43,6 +43,9 @@ def admit(state: State, submit: Submit) -> None:
     if _over_limit(state, submit, tenant, estimate, policy):
         return
     _accept(state, submit, class_, estimate, policy)
+    limit = policy.limits.max_queued_runs
+    while limit is not None and state.queued_runs > limit:
+        outcomes.give_way(state, limit, _retry_after(state, limit))
 
 
 def _over_limit(state: State, submit: Submit, tenant: Tenant | None, estimate: int, policy: Policy) -> bool:
@@ -79,7 +82,7 @@ def _over_limit(state: State, submit: Submit, tenant: Tenant | None, estimate: i
         )
         return True
     limit = policy.limits.max_queued_runs
-    if limit is not None and state.queued_runs >= limit:
+    if limit is not None and state.queued_runs >= limit and policy.limits.overload == "refuse":
         backlog = state.queued_runs
         detail = f"the shard has {backlog} runs queued, its limit is {limit}"
         _refuse(

@@ -13,6 +13,7 @@ from streams.core import counts, ledger, reasons
 from streams.core.effects import Rejection, Revoke, Settlement
 from streams.core.estimator import FP_BITS, follow
 from streams.core.inputs import HEARTBEAT, RETURNED, STARTED, SUCCEEDED
+from streams.core.overload import last_waiting
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
@@ -70,6 +71,22 @@ def expire(state: State, run: Run) -> None:
     state.out.counts[counts.EXPIRED] += 1
     _stop(state, run, "deadline passed")
     state.refresh(run.flow.account)
+
+
+def give_way(state: State, limit: int, retry_after_ms: int) -> None:
+    """Drop the last run of the tenant with the most waiting per weight: the backlog of the shard is full.
+
+    Its id is not remembered, so that it may be sent again.
+    """
+    tenant = state.longest_backlog()
+    run = last_waiting(tenant)
+    detail = f"the shard's backlog is full, and tenant {tenant.name!r} has the most waiting for its weight"
+    backlog = state.queued_runs
+    _reject(state, run, reasons.OVERLOADED, detail, limit=limit, value=backlog, retry_after_ms=retry_after_ms)
+    state.out.counts[counts.DROPPED] += 1
+    state.dequeue(run, RunState.ENDED)
+    state.forget_run(run)
+    state.refresh(tenant)
 
 
 def _extend(state: State, flight: Flight, tokens: int | None) -> None:
@@ -203,7 +220,16 @@ def _learn_duration(state: State, flight: Flight) -> None:
     record.run_ms_fp = follow(record.run_ms_fp, (record.now_ms - flight.dispatched_ms) << FP_BITS, 16, 16)
 
 
-def _reject(state: State, run: Run, reason: str, detail: str, *, limit: int | None, value: int | None) -> None:
+def _reject(
+    state: State,
+    run: Run,
+    reason: str,
+    detail: str,
+    *,
+    limit: int | None,
+    value: int | None,
+    retry_after_ms: int | None = None,
+) -> None:
     state.out.rejections.append(
         Rejection(
             tenant=run.tenant,
@@ -212,7 +238,7 @@ def _reject(state: State, run: Run, reason: str, detail: str, *, limit: int | No
             detail=detail,
             limit=limit,
             value=value,
-            retry_after_ms=None,
+            retry_after_ms=retry_after_ms,
             position=run.position,
             body=run.body,
         )

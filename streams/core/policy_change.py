@@ -23,6 +23,7 @@ def set_policy(state: State, change: SetPolicy) -> None:
     state.policy = PolicyRecord(version=change.position, policy=change.policy)
     state.out.changed[(POLICY,)] = state.policy
     state.adopt_policy()
+    state.backlogs = None  # it is by weight
     for tenant in state.tenants.values():
         _bind(state, tenant)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from streams.core.effects import Effects
 from streams.core.estimator import Estimator
 from streams.core.flows import Flow, Tenant
+from streams.core.overload import Backlogs
 from streams.core.policy import Policy
 from streams.core.records import (
     SHARD,
@@ -37,6 +38,7 @@ class State:
     """The state of one shard. See `records` for what each record means."""
 
     __slots__ = (
+        "backlogs",
         "classes",
         "ended",
         "estimator",
@@ -72,6 +74,7 @@ class State:
         self.pages: deque[EndedRecord] = deque()  # oldest first
         self.ended: set[tuple[str, str]] = set()  # == the runs on the pages
         self.queued_runs = 0  # == sum of the tenants'
+        self.backlogs: Backlogs | None = None  # only while it is needed
         self.more = False  # the last step could have dispatched more
         self.gap_ms = 0  # between the last two steps
         self.out = Effects(record.step, record.now_ms)
@@ -156,6 +159,8 @@ class State:
         tenant.queued_runs += 1
         tenant.queued_tokens += run.estimate
         self.queued_runs += 1
+        if self.backlogs is not None and not self.backlogs.note(tenant):
+            self.backlogs = None
         if run.state is RunState.QUEUED:
             flow.queue.put(run)
         due = run.due_ms()
@@ -174,8 +179,26 @@ class State:
         else:
             run.state = state
 
+    def longest_backlog(self) -> Tenant:
+        """Return the tenant with the most tokens waiting per weight. One must have something waiting."""
+        if self.backlogs is None:
+            self.backlogs = Backlogs(self.tenants.values())
+        return self.backlogs.longest()
+
     def end_run(self, run: Run) -> None:
         """End a run that is no longer queued: its row goes, its id is remembered for a while."""
+        self.forget_run(run)
+        identity, out = (run.tenant, run.run_id), self.out
+        self.ended.add(identity)
+        page = self.pages[-1] if self.pages else None
+        if page is None or page.step != out.step:
+            page = EndedRecord(step=out.step, at_ms=out.now_ms, runs=[])
+            self.pages.append(page)
+            out.changed[key_of(page)] = page
+        page.runs.append(identity)
+
+    def forget_run(self, run: Run) -> None:
+        """End a run that is no longer queued as if it had never come: its producer may send it again."""
         flow, out = run.flow, self.out
         run.state = RunState.ENDED
         del flow.account.runs[run.run_id]
@@ -185,14 +208,6 @@ class State:
         changed[run.key] = None
         if run.retried:
             changed[run.retry_key] = None
-        identity = (run.tenant, run.run_id)
-        self.ended.add(identity)
-        page = self.pages[-1] if self.pages else None
-        if page is None or page.step != out.step:
-            page = EndedRecord(step=out.step, at_ms=out.now_ms, runs=[])
-            self.pages.append(page)
-            changed[key_of(page)] = page
-        page.runs.append(identity)
 
     def hold(self, flight: Flight) -> None:
         """Give an attempt its place in the window, and wait for its lease to run out."""

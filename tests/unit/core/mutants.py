@@ -183,6 +183,12 @@ MUTANTS: dict[str, Mutant] = {
         "    for tenant in map(state.tenants.__getitem__, set(state.tenants)):\n",
         "tests/property/test_determinism.py::test_effects_do_not_depend_on_the_process",
     ),
+    "the longest backlog is taken without its weight": one(
+        "overload",
+        " // tenant.rules.weight",
+        "",
+        "tests/unit/core/test_overload.py::test_backlogs_are_compared_by_tokens_per_weight",
+    ),
     # What is written.
     "a visit that begins in a full step is not written": one(
         "dispatching",

@@ -1,0 +1,119 @@
+"""Who gives way when the backlog of the shard is full."""
+
+from __future__ import annotations
+
+from streams.core import counts, reasons
+from streams.core.inputs import RETURNED
+from streams.core.overload import Backlogs
+from streams.core.policy import Limits, Policy, TenantRules
+from tests.builders import make_cancel, make_policy, make_report
+from tests.drivers import START_MS, Driver
+
+BUSY = "busy"  # holds the only place, so that all others wait
+
+
+def dropping(limit: int, rules: dict[str, TenantRules] | None = None) -> Policy:
+    return make_policy(runs=1, rules=rules, limits=Limits(max_queued_runs=limit, overload="drop_longest"))
+
+
+def crowded(policy: Policy) -> Driver:
+    driver = Driver(policy)
+    driver.submit(BUSY, "r0")
+    return driver
+
+
+def test_the_longest_backlog_loses_its_last_run_and_the_newcomer_gets_in() -> None:
+    driver = crowded(dropping(4))
+    driver.submit("whale", "w1", "w2", "w3", "w4")
+    out = driver.submit("small", "s1")
+    (rejection,) = out.rejections
+    assert (rejection.tenant, rejection.run_id, rejection.reason) == ("whale", "w4", reasons.OVERLOADED)
+    assert (rejection.limit, rejection.value, rejection.retry_after_ms) == (4, 5, 1_000)
+    assert (out.counts[counts.DROPPED], out.counts[counts.ACCEPTED]) == (1, 1)
+    assert driver.serve_all() == ["r0", "w1", "s1", "w2", "w3"]
+
+
+def test_who_has_the_longest_backlog_pushes_out_itself() -> None:
+    driver = crowded(dropping(4))
+    driver.submit("small", "s1")
+    out = driver.submit("whale", *[f"w{number}" for number in range(50)])
+    assert [rejection.run_id for rejection in out.rejections] == [f"w{number}" for number in range(3, 50)]
+    assert driver.serve_all() == ["r0", "s1", "w0", "w1", "w2"]
+
+
+def test_backlogs_are_compared_by_tokens_per_weight() -> None:
+    driver = crowded(dropping(5, {"paying": TenantRules(weight=4)}))
+    driver.submit("paying", "p1", "p2", "p3", cost=100)
+    driver.submit("free", "f1", "f2", cost=100)
+    assert [each.run_id for each in driver.submit("other", "o1", cost=10).rejections] == ["f2"]
+    assert [each.run_id for each in driver.submit("paying", "p4", cost=1_000).rejections] == ["p4"]
+
+
+def test_of_equal_backlogs_the_first_by_name_gives_way() -> None:
+    driver = crowded(dropping(2))
+    driver.submit("b", "b1")
+    driver.submit("a", "a1")
+    assert [each.run_id for each in driver.submit("c", "c1").rejections] == ["a1"]
+
+
+def test_a_run_that_waits_for_its_time_can_give_way() -> None:
+    driver = crowded(dropping(2))
+    driver.submit("whale", "w1", "w2", not_before_ms=START_MS + 10_000)
+    assert [each.run_id for each in driver.submit("small", "s1").rejections] == ["w2"]
+
+
+def test_a_run_in_flight_does_not_give_way() -> None:
+    driver = Driver(dropping(1))
+    driver.submit("whale", "in-flight")
+    driver.submit("whale", "waiting")
+    assert [each.run_id for each in driver.submit("small", "s1", cost=1).rejections] == ["waiting"]
+
+
+def test_a_run_that_gave_way_may_be_sent_again() -> None:
+    driver = crowded(dropping(1))
+    driver.submit("whale", "w1")
+    driver.submit("small", "s1", cost=1)
+    driver.serve_all()
+    assert not driver.submit("whale", "w1").rejections
+
+
+def test_a_run_that_came_back_leaves_no_row_when_it_gives_way() -> None:
+    driver = Driver(dropping(1))
+    (dispatch,) = driver.submit("whale", "w1").dispatches
+    driver.submit(BUSY, "r0", cost=1)
+    driver.step(make_report(dispatch, RETURNED))  # r0 has the place now, or w1 again
+    driver.submit("small", "s1", cost=1)
+    waiting = [key for key in driver.rows if key[0] == "run"]
+    assert len(waiting) == 2  # one in flight, one waits
+    assert {key[1:] for key in driver.rows if key[0] == "retry"} <= {key[1:] for key in waiting}
+
+
+def test_a_smaller_limit_is_met_by_the_next_request() -> None:
+    driver = crowded(dropping(100))
+    driver.submit("whale", *[f"w{number}" for number in range(20)])
+    driver.set_policy(dropping(5))
+    assert len(driver.submit("small", "s1").rejections) == 16
+
+
+def test_memory_of_backlogs_is_bounded() -> None:
+    """Ever more noted loads are dropped with the heap that holds them; another is made when it is needed."""
+    driver = crowded(dropping(3))
+    driver.submit("whale", "w1", "w2", "w3")
+    for number in range(6_000):
+        driver.shard.step(driver.requests("whale", [f"x{number}"]), START_MS)
+    backlogs = driver.shard._state.backlogs
+    assert backlogs is None or len(backlogs._heap) <= backlogs._limit
+
+
+def test_the_top_may_be_out_of_date() -> None:
+    driver = crowded(dropping(100))
+    driver.submit("a", "a1", "a2", "a3")
+    driver.submit("b", "b1", "b2")
+    backlogs = Backlogs(driver.shard._state.tenants.values())
+    assert backlogs.longest().name == "a"
+    driver.step(make_cancel("a", "a1"), make_cancel("a", "a2"))
+    assert backlogs.longest().name == "b"
+    driver.step(make_cancel("a", "a3"), make_cancel("b", "b1"), make_cancel("b", "b2"))
+    driver.submit("c", "c1")
+    assert backlogs.note(driver.shard._state.tenants["c"])
+    assert backlogs.longest().name == "c"
