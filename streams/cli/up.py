@@ -12,7 +12,7 @@ import typer
 
 from streams.cli import options
 from streams.cli.output import remark, say, say_json
-from streams.errors import FairstreamError, StartFailed
+from streams.errors import FairstreamError, NotInstalled, StartFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +44,12 @@ def up(
 ) -> None:
     """Run everything on this machine: a local Kafka, topics, a policy and one scheduler. Ctrl-C ends all of it."""
     from streams import clock
+    from streams.demo.entry import missing_extras
     from streams.local.owned import OwnedProcess
 
+    missing = missing_extras(local=kafka is None)
+    if missing:
+        raise NotInstalled(f"`fairstream up` needs more: pip install 'fairstream[{','.join(missing)}]'")
     stopping = threading.Event()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
