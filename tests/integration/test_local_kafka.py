@@ -1,7 +1,6 @@
 """The local Kafka is a real one, and leaves nothing behind."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 from streams import clock
 from streams.errors import ConfigError, StartFailed
 from streams.local import LocalKafka, ports
+from streams.local.node import Node
 
 
 def create(bootstrap: str, topic: str, *, replication: int = 1) -> None:
@@ -180,10 +180,18 @@ def test_data_of_another_number_of_nodes_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_format_that_was_broken_off_goes_on(tmp_path: Path) -> None:
-    with LocalKafka(nodes=2, data_dir=tmp_path):
-        pass
-    shutil.rmtree(tmp_path / "node-2" / "data")
+def test_a_format_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def only_the_first(node: Node, cluster_id: str) -> None:
+        if node.spec.node_id == 2:
+            raise StartFailed("as if killed here")
+        real(node, cluster_id)
+
+    real = Node.format
+    with monkeypatch.context() as patch:
+        patch.setattr(Node, "format", only_the_first)
+        with pytest.raises(StartFailed, match="as if killed"):
+            LocalKafka(nodes=2, data_dir=tmp_path).open()
+    assert (tmp_path / "node-1" / "data" / "meta.properties").exists()
     with LocalKafka(nodes=2, data_dir=tmp_path) as cluster:
         create(cluster.bootstrap, "t", replication=2)
 
