@@ -72,6 +72,7 @@ def door_policies(draw: st.DrawFn) -> Policy:
         closed=draw(rarely),
         limits=Limits(
             max_queued_runs=draw(st.sampled_from((None, None, 4, 8))),
+            overload=draw(st.sampled_from(("refuse", "drop_longest"))),
             max_run_tokens=draw(st.sampled_from((None, None, None, 50_000))),
         ),
         estimates=Estimates(

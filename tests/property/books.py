@@ -10,7 +10,14 @@ from streams.core import counts, reasons
 from streams.core.effects import Dispatch, Effects, Settlement
 from streams.core.inputs import Input, Submit
 
-ENDS = (counts.SUCCEEDED, counts.FAILED, counts.CANCELLED, counts.EXPIRED, counts.DEAD_LETTERED)
+ENDS = (
+    counts.SUCCEEDED,
+    counts.FAILED,
+    counts.CANCELLED,
+    counts.EXPIRED,
+    counts.DEAD_LETTERED,
+    counts.DROPPED,
+)
 AFTER_ADMISSION = (reasons.EXPIRED, reasons.DEAD_LETTERED)
 
 Identity = tuple[str, str]
@@ -41,14 +48,14 @@ class Books:
         self.now_ms = effects.now_ms
         self.counts += effects.counts
         refused = {each.position for each in effects.rejections if each.reason not in AFTER_ADMISSION}
+        for settlement in effects.settlements:  # of attempts of earlier steps: dispatching comes last
+            self._settle(settlement)
         for given in inputs:
             if isinstance(given, Submit) and given.position not in refused:
                 self._accept(given)
         self._sequence(effects)
         for dispatch in effects.dispatches:
             self._dispatch(dispatch)
-        for settlement in effects.settlements:
-            self._settle(settlement)
 
     @property
     def open_runs(self) -> int:

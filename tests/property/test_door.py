@@ -201,11 +201,11 @@ class Door(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Everything comes to an end; then all accounts are closed and nothing is held."""
         try:
-            self._drain()
+            self.drain()
         finally:
             self.patch.stop()
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
         self._come_to_rest()
         while self.books.open_attempts or self.books.open_runs:
             for attempt in self.books.open_attempts:

@@ -53,7 +53,7 @@ def random_policy(draw: Random) -> Policy:
         classes=tuple(classes),
         estimates=Estimates(source=draw.choice(("history", "hint", "max"))),
         leases=Leases(lease_ms=draw.choice((20, 200)), max_lease_ms=200, backoff_ms=draw.choice((0, 5, 50))),
-        limits=Limits(max_queued_runs=draw.choice((None, 8))),
+        limits=Limits(max_queued_runs=draw.choice((None, 8)), overload=draw.choice(("refuse", "drop_longest"))),
         memory=Memory(ended_ms=draw.choice((20, 300)), ended_runs=draw.choice((0, 3, 100))),
     )
 
@@ -113,9 +113,10 @@ def test_a_long_history_holds_all_that_a_short_one_does(seed: int) -> None:
     try:
         for _ in range(2_000):
             move(door, draw)
-        seen = door.books.counts
+        seen = door.books.counts.copy()
+        door.drain()
     finally:
-        door.teardown()
+        door.patch.stop()
     for what in (counts.RETRIED, counts.LOST, counts.LATE, counts.REVOKED, counts.EXPIRED, counts.RETURNED):
         assert seen[what], f"a walk without any run that was {what} proves little"
     assert seen[counts.DISPATCHED] > 200
