@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streams.core import outcomes
 from streams.core.records import key_of
@@ -12,23 +12,39 @@ if TYPE_CHECKING:
     from streams.core.state import State
 
 
-def run_timers(state: State) -> None:
-    """Do all that is due. Called after the inputs, so a report that came in time is never overtaken by its lease."""
-    now = state.record.now_ms
+# Leases and deadlines that end something in one step: its transaction and its journal record stay well under the
+# broker's limits, however many were filed with one and the same deadline.
+MAX_ENDED: Final = 2_000
+
+
+def run_timers(state: State) -> bool:
+    """Do what is due. Called after the inputs, so a report that came in time is never overtaken by its lease.
+
+    Returns whether all of it is done. If not (`MAX_ENDED`), `state.more` is set and nothing may be dispatched in this
+    step: a run past its deadline would be.
+    """
+    now, ended = state.record.now_ms, 0
     for flight in state.leases.pop_due(state.lease_now):
         outcomes.lose(state, flight)
-    for run in state.waits.pop_due(now):
-        if run.deadline_ms is not None and run.deadline_ms <= now:
+        ended += 1
+        if ended == MAX_ENDED:
+            break
+    else:
+        for run in state.deadlines.pop_due(now):
             outcomes.expire(state, run)
-            continue
+            ended += 1
+            if ended == MAX_ENDED:
+                break
+    for run in state.delays.pop_due(now):
         run.state = RunState.QUEUED
         run.flow.queue.put(run)
-        if run.deadline_ms is not None:
-            state.waits.set(run.deadline_ms, run.position, run)
         state.refresh(run.flow.account)
     state.leases.tidy(len(state.flights))
-    state.waits.tidy(state.queued_runs)
+    state.delays.tidy(state.queued_runs)
+    state.deadlines.tidy(state.queued_runs)
     _forget(state)
+    state.more = ended == MAX_ENDED
+    return not state.more
 
 
 def _forget(state: State) -> None:
@@ -46,8 +62,8 @@ def next_due(state: State) -> int | None:
     """Return the wall-clock ms at which a step is due even if nothing comes in."""
     if state.more:
         return state.record.now_ms
-    lease, wait = state.leases.next_due(), state.waits.next_due()
-    if lease is None:
-        return wait
-    lease += state.record.outage_ms
-    return lease if wait is None else min(lease, wait)
+    lease = state.leases.next_due()
+    times = [state.delays.next_due(), state.deadlines.next_due()]
+    if lease is not None:
+        times.append(lease + state.record.outage_ms)
+    return min((time for time in times if time is not None), default=None)

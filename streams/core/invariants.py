@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from streams.core.flows import NOT_IN_HEAP
 from streams.core.records import FlowState
-from streams.core.runs import RunState
+from streams.core.runs import Run, RunState
 
 if TYPE_CHECKING:
     from streams.core.flows import Flow
@@ -99,15 +99,17 @@ def _check_accounts(state: State) -> None:
 
 def _check_timers(state: State) -> None:
     """Each item that waits has an entry that comes up in time: an item that was put off may have an earlier one."""
-    leases, waits = state.leases.earliest(), state.waits.earliest()
+    leases = state.leases.earliest()
+    waits = ((state.delays.earliest(), Run.ready_due_ms), (state.deadlines.earliest(), Run.deadline_due_ms))
     for flight in state.flights.values():
         _require(flight.seq <= state.record.seq, f"{flight.tenant}: an attempt is ahead of the sequence")
         _require(leases.get(flight.seq, flight.expires_ms + 1) <= flight.expires_ms, f"{flight.tenant}: no lease timer")
     for tenant in state.tenants.values():
         for run in tenant.runs.values():
-            due = run.due_ms()
-            in_time = due is None or waits.get(run.position, due + 1) <= due
-            _require(in_time, f"{tenant.name}: run {run.run_id} has no timer")
+            for earliest, due_of in waits:
+                due = due_of(run)
+                in_time = due is None or earliest.get(run.position, due + 1) <= due
+                _require(in_time, f"{tenant.name}: run {run.run_id} has no timer")
 
 
 def _check_ring(ring: Ring) -> None:

@@ -72,11 +72,14 @@ class Run(RunRecord):
         self.lost = retry.lost
         self.retried = True
 
-    def due_ms(self) -> int | None:
-        """Return when it waits for something by the wall clock: the end of its pause, or its deadline."""
-        if self.state is RunState.DELAYED:
-            return self.ready_ms if self.deadline_ms is None else min(self.ready_ms, self.deadline_ms)
-        return self.deadline_ms if self.state is RunState.QUEUED else None
+    def ready_due_ms(self) -> int | None:
+        """Return the end of the pause it waits for; None if it does not wait."""
+        return self.ready_ms if self.state is RunState.DELAYED else None
+
+    def deadline_due_ms(self) -> int | None:
+        """Return the deadline by which it must have been dispatched; None if there is none, or it has been."""
+        waiting = self.state is RunState.QUEUED or self.state is RunState.DELAYED
+        return self.deadline_ms if waiting else None
 
 
 class Flight(FlightRecord):

@@ -68,8 +68,8 @@ class Shard:
                 set_policy(state, given)
             else:
                 self._take_over(given.epoch)
-        run_timers(state)
-        fill_window(state)
+        if run_timers(state):
+            fill_window(state)
         if out.dispatches:
             out.counts[counts.DISPATCHED] = len(out.dispatches)
         return out

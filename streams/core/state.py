@@ -40,6 +40,8 @@ class State:
     __slots__ = (
         "backlogs",
         "classes",
+        "deadlines",
+        "delays",
         "ended",
         "estimator",
         "flights",
@@ -54,7 +56,6 @@ class State:
         "revoked",
         "rings",
         "tenants",
-        "waits",
         "window",
     )
 
@@ -70,12 +71,13 @@ class State:
         self.flights: dict[tuple[str, str, int], Flight] = {}
         self.revoked: set[tuple[str, str]] = set()  # == the runs of the flights that are revoked
         self.leases: Timers[Flight] = Timers(Flight.due_ms)  # on the lease clock: now_ms - outage_ms
-        self.waits: Timers[Run] = Timers(Run.due_ms)  # on the wall clock
+        self.delays: Timers[Run] = Timers(Run.ready_due_ms)  # on the wall clock, as are deadlines
+        self.deadlines: Timers[Run] = Timers(Run.deadline_due_ms)
         self.pages: deque[EndedRecord] = deque()  # oldest first
         self.ended: set[tuple[str, str]] = set()  # == the runs on the pages
         self.queued_runs = 0  # == sum of the tenants'
         self.backlogs: Backlogs | None = None  # only while it is needed
-        self.more = False  # the last step could have dispatched more
+        self.more = False  # the last step has left something undone that could be done at once
         self.gap_ms = 0  # between the last two steps
         self.out = Effects(record.step, record.now_ms)
         self.adopt_policy()
@@ -163,9 +165,10 @@ class State:
             self.backlogs = None
         if run.state is RunState.QUEUED:
             flow.queue.put(run)
-        due = run.due_ms()
-        if due is not None:
-            self.waits.set(due, run.position, run)
+        else:
+            self.delays.set(run.ready_ms, run.position, run)
+        if run.deadline_ms is not None:
+            self.deadlines.set(run.deadline_ms, run.position, run)
 
     def dequeue(self, run: Run, state: RunState) -> None:
         """Take a queued or delayed run out of its queue. The caller refreshes the tenant."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams.core import counts, reasons
+from streams.core.expiry import MAX_ENDED
 from streams.core.inputs import RETURNED
 from streams.core.policy import Leases, Memory
 from streams.core.records import EndedRecord
@@ -146,3 +147,30 @@ def test_the_oldest_are_forgotten_first_above_a_number(most: int, left: int) -> 
     for run_id in ("r1", "r2", "r3"):
         end(driver, run_id)
     assert ended_rows(driver) == [[("a", run_id)] for run_id in ("r1", "r2", "r3")[3 - left :]]
+
+
+def test_many_deadlines_at_once_take_many_steps_and_nothing_is_dispatched_past_its_own() -> None:
+    """Without the bound, 200,000 runs with one deadline would make a step that no topic takes, for ever."""
+    driver = Driver(make_policy(runs=1), doubted=False)
+    driver.submit("b", "blocker")
+    number = 2 * MAX_ENDED + 10
+    driver.submit("a", *[f"r{each}" for each in range(number)], deadline_ms=START_MS + 50)
+    (blocker,) = driver.dispatches
+    first = driver.step(make_report(blocker, tokens=1), after_ms=60)
+    assert (len(first.rejections), first.dispatches) == (MAX_ENDED, [])
+    assert driver.shard.next_timer_ms() == driver.now_ms
+    second, third = driver.step(), driver.step()
+    assert (len(second.rejections), len(third.rejections)) == (MAX_ENDED, 10)
+    assert driver.shard.next_timer_ms() is None
+    assert driver.served() == ["blocker"]
+
+
+def test_many_leases_at_once_take_many_steps() -> None:
+    number = MAX_ENDED + 10
+    driver = Driver(make_policy(runs=None, tokens=10**9, leases=LEASES), doubted=False)
+    driver.submit("a", *[f"r{each}" for each in range(number)])
+    driver.step()
+    assert len(driver.dispatches) == number
+    first = driver.step(after_ms=100)
+    assert (len(first.settlements), first.dispatches) == (MAX_ENDED, [])
+    assert len(driver.step().settlements) == 10

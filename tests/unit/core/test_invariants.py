@@ -168,7 +168,8 @@ def other_order(state: State) -> None:
 
 
 def no_wait_timer(state: State) -> None:
-    state.waits._heap.clear()
+    state.delays._heap.clear()
+    state.deadlines._heap.clear()
 
 
 def seq_behind(state: State) -> None:

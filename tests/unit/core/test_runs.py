@@ -37,21 +37,22 @@ def test_an_adopted_run_has_no_attempt_behind_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "deadline", "due"),
+    ("state", "deadline", "ready_due", "deadline_due"),
     [
-        (RunState.QUEUED, None, None),
-        (RunState.QUEUED, 90, 90),
-        (RunState.DELAYED, None, 70),
-        (RunState.DELAYED, 90, 70),
-        (RunState.DELAYED, 60, 60),
-        (RunState.IN_FLIGHT, 90, None),
-        (RunState.ENDED, 90, None),
+        (RunState.QUEUED, None, None, None),
+        (RunState.QUEUED, 90, None, 90),
+        (RunState.DELAYED, None, 70, None),
+        (RunState.DELAYED, 90, 70, 90),
+        (RunState.IN_FLIGHT, 90, None, None),
+        (RunState.ENDED, 90, None, None),
     ],
 )
-def test_what_it_waits_for(state: RunState, deadline: int | None, due: int | None) -> None:
+def test_what_it_waits_for(
+    state: RunState, deadline: int | None, ready_due: int | None, deadline_due: int | None
+) -> None:
     run = adopted(not_before_ms=70, deadline_ms=deadline)
     run.state = state
-    assert run.due_ms() == due
+    assert (run.ready_due_ms(), run.deadline_due_ms()) == (ready_due, deadline_due)
 
 
 def test_the_retry_row_leaves_out_the_attempt_in_flight() -> None:
