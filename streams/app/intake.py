@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SKIPPED: Final = "skipped"
 UNREADABLE: Final = "unreadable"
 FORWARDED_ON: Final = "forwarded"
-ASTRAY: Final = "astray"  # forwarded to us, and still not ours: served here rather than lost
+ASTRAY: Final = "astray"  # forwarded to us, and still not ours: refused
 
 Given = TypeVar("Given", Submit | Cancel, Completion)
 
@@ -84,19 +84,24 @@ class Reader:
                 intake.unreadable.append(Unreadable(source, record, error))
                 intake.count(UNREADABLE)
                 continue
-            if partition_for(given.tenant, shards) == shard or not self._forward(intake, source, record, given.tenant):
+            if partition_for(given.tenant, shards) == shard:
                 inputs.append(given)
+            else:
+                self._forward(intake, source, record, given.tenant)
         if batch.records:
             intake.applied[source.value] = position
 
-    def _forward(self, intake: Intake, source: Source, record: InputRecord, tenant: str) -> bool:
-        """Send a record to its tenant's shard; return False for one that has been forwarded already.
+    def _forward(self, intake: Intake, source: Source, record: InputRecord, tenant: str) -> None:
+        """Send a record to its tenant's shard, once; refuse one that has been forwarded already.
 
-        It could only come back: the two shards disagree about the number of partitions, and would pass it to and fro.
+        It could only come back, if the shards disagree about their number. Nor may it be served here: anybody can
+        write the mark, and a tenant whose runs are queued in every shard would get a share of each.
         """
         if any(name == FORWARDED for name, _ in record.headers):
             intake.count(ASTRAY)
-            return False
+            error = BadRecord(f"marked as forwarded, and shard {self._shard} is not its tenant's", field="headers")
+            intake.unreadable.append(Unreadable(source, record, error))
+            return
         topic = self.topics[source]
         assert record.value is not None, "it could be read"
         intake.forwards.append(
@@ -110,7 +115,6 @@ class Reader:
             )
         )
         intake.count(FORWARDED_ON)
-        return True
 
 
 def _request(record: InputRecord) -> Submit | Cancel:

@@ -9,7 +9,14 @@ from streams.app.intake import FORWARDED_ON
 from streams.core.policy import Policy, TenantRules, Window
 from streams.core.snapshot import FlowView, ShardView
 from streams.local import LocalKafka
-from streams.wire import FORWARDED, decode_status, encode_completion, encode_request, partition_for
+from streams.wire import (
+    FORWARDED,
+    decode_rejection,
+    decode_status,
+    encode_completion,
+    encode_request,
+    partition_for,
+)
 from tests.integration.deployment import LEASES, deploy
 from tests.integration.topics import read_topic
 from tests.integration.traffic import make_producer, traffic
@@ -106,7 +113,9 @@ def test_a_record_on_the_wrong_shard_is_forwarded_once(kafka: LocalKafka, prefix
     assert counted == 8
 
 
-def test_a_record_that_was_forwarded_is_never_forwarded_again(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+def test_a_record_that_was_forwarded_and_is_still_astray_is_refused(
+    kafka: LocalKafka, prefix: str, tmp_path: Path
+) -> None:
     here = deploy(kafka.bootstrap, prefix, tmp_path, shards=2)
     producer = make_producer(here.servers)
     producer.produce(
@@ -119,8 +128,11 @@ def test_a_record_that_was_forwarded_is_never_forwarded_again(kafka: LocalKafka,
     assert producer.flush(30) == 0
     with here.scheduler() as scheduler:
         scheduler.wait_until_ready({0, 1})
-        clock.wait_until(lambda: len(here.gather().dispatches) == 1, 20, what="its dispatch")
+        clock.wait_until(lambda: read_topic(here.servers, here.names.rejected), 20, what="its refusal")
     assert len(read_topic(here.servers, here.names.requests)) == 1
+    assert not here.gather().dispatches
+    (message,) = read_topic(here.servers, here.names.rejected)
+    assert decode_rejection(message.value).field == "headers"
 
 
 def test_committed_offsets_follow_for_those_who_watch_the_lag(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:

@@ -71,9 +71,21 @@ def test_a_record_is_forwarded_only_once() -> None:
     astray = request(4, tenant_of(1, 2))
     marked = FakeRecord(4, astray.value, headers=(("other", b""), (FORWARDED, b"runs.requests:1:9")))
     intake = Reader(NAMES, 0, 2).read([requests(marked)], {})
-    assert intake.forwards == []
-    assert len(intake.requests) == 1
+    assert [*intake.forwards, *intake.requests] == []
+    ((source, record, error),) = [(each.source, each.record, each.error) for each in intake.unreadable]
+    assert (source, record, error.field) == (Source.REQUESTS, marked, "headers")
     assert intake.counts == {ASTRAY: 1}
+    assert intake.applied == {"requests": 4}
+
+
+def test_a_forged_mark_gives_a_tenant_no_second_shard() -> None:
+    """Else a tenant that marks its runs itself would be queued in every shard, and get a share of each."""
+    tenant = tenant_of(1, 2)
+    forged = [(FORWARDED, b"x"), (FORWARDED, b"")]
+    for shard in range(2):
+        record = FakeRecord(0, request(0, tenant).value, headers=tuple(forged))
+        intake = Reader(NAMES, shard, 2).read([requests(record)], {})
+        assert len(intake.requests) == (shard == 1)
 
 
 @given(st.binary(max_size=200), st.none() | st.binary(max_size=20), st.integers(-(2**63), 2**63 - 1))
