@@ -89,6 +89,43 @@ def test_an_error_as_json_carries_its_data(monkeypatch: pytest.MonkeyPatch, caps
     }
 
 
+def nested(depth: int) -> list[object]:
+    value: list[object] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (10**22, "1" + "0" * 22),
+        (10**10_000, "a value of type int that is too large to show"),
+        (nested(300), "[" * 79 + "…"),
+        (nested(100_000), "a value of type list that is too large to show"),
+        ({1: "a key that is no text"}, "{1: 'a key that is no text'}"),
+        ("half \udcff a pair", "half ? a pair"),
+        (Path("no UTF-8: \udcff"), "no UTF-8: ?"),
+    ],
+    ids=["64 bits", "digits", "deep", "endless", "key", "text", "path"],
+)
+def test_an_error_as_json_shows_what_json_cannot_hold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: object, text: str
+) -> None:
+    error = ConfigError("wrong", field="quantum", value=value, source="p\udcff.toml:3")
+    assert run(monkeypatch, error, "policy", "check", "--json") == 2
+    shown = json.loads(capsys.readouterr().err)
+    assert (shown["value"], shown["source"], shown["field"]) == (text, "p?.toml:3", "quantum")
+
+
+def test_no_depth_is_too_deep_for_an_error_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for depth in range(240, 270):  # somewhere here is the library's limit, which the error's own braces count towards
+        assert run(monkeypatch, ConfigError("wrong", value=nested(depth)), "status", "--json") == 2
+        assert json.loads(capsys.readouterr().err)["error"] == "ConfigError"
+
+
 @pytest.mark.parametrize(
     ("module", "extra"), [("confluent_kafka", "client"), ("faust.transport", "scheduler"), ("jgo", "local")]
 )
