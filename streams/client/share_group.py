@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module n
 )
 
 from streams import clock
-from streams.errors import ConfigError
+from streams.errors import ConfigError, Unavailable
 from streams.kafka import KafkaSettings, from_exception, mapped_errors
 
 WANTED: Final = {"share.isolation.level": "read_committed", "share.auto.offset.reset": "earliest"}
@@ -30,7 +30,8 @@ def prepare(kafka: KafkaSettings, group: str) -> None:
     """See to it that the group reads as it must.
 
     Somebody who may alter the group's settings does so; where that right is withheld, an operator may have set them.
-    Raises `ConfigError` if neither, or if this broker has no share groups.
+    Raises `ConfigError` if neither, or if this broker has no share groups; `Unavailable` if it does not answer, or does
+    not act on new settings for 10 s.
     """
     with mapped_errors(f"preparing the share group {group}"):
         admin = AdminClient(kafka.client())
@@ -38,7 +39,10 @@ def prepare(kafka: KafkaSettings, group: str) -> None:
     if any(found[name] != value for name, value in WANTED.items()):
         _alter(admin, group)
         # Set is not yet in force: a worker that joins too early would start at the end, and skip.
-        clock.wait_until(lambda: _in_force(admin, group), _SEEN_S, what=f"the new settings of share group {group}")
+        try:
+            clock.wait_until(lambda: _in_force(admin, group), _SEEN_S, what=f"the new settings of share group {group}")
+        except TimeoutError as error:
+            raise Unavailable(f"{error}: Kafka took them, but does not read by them yet; start again") from error
 
 
 def _in_force(admin: AdminClient, group: str) -> bool:
