@@ -7,12 +7,13 @@ What may not happen here: knowledge of how the scheduler decides. A worker does 
 who is next is not its business.
 """
 
-from streams.client.delivery import Delivery, Position
+from streams.client.delivery import Delivery
 from streams.client.publisher import Publisher
 from streams.client.run import Run
 from streams.client.verdicts import GiveUp, HandBack, TryAgain, Unwanted
 from streams.client.worker import Worker, WorkerSettings
 from streams.kafka import KafkaSettings
+from streams.wire import Position
 
 __all__ = [
     "Delivery",

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from streams import clock
 from streams.errors import FairstreamError, Unavailable
 from streams.kafka import from_kafka
+from streams.wire import Position
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
     from streams.client.sender import Sender
-
-
-class Position(NamedTuple):
-    """Where a record stands."""
-
-    topic: str
-    partition: int
-    offset: int
 
 
 class Delivery:

@@ -19,7 +19,7 @@ FLUSH_TIMEOUT_S: Final = 130.0  # a little more than a record may wait for its a
 
 _HURRY_S: Final = 5.0  # for what is on its way when the program is failing anyway
 _ANSWER_S: Final = 8.0  # a broker that is up and busy
-_REQUEST_FIELDS: Final = tuple(inspect.signature(encode_request).parameters.keys() - {"max_bytes"})
+_REQUEST_FIELDS: Final = tuple(inspect.signature(encode_request).parameters)
 
 
 class Publisher:

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka import KafkaError
 
-from streams.client.delivery import Position
+from streams import client
 from streams.client.publisher import Publisher
 from streams.core.inputs import Cancel, Submit
 from streams.errors import BadRecord, ConfigError, NotDelivered, Unavailable
 from streams.kafka import KafkaSettings
-from streams.wire import decode_request
+from streams.wire import Position, decode_request
 from tests.unit.client.fakes import FakeProducer
 
 KAFKA = KafkaSettings(servers="127.0.0.1:1", prefix="p.")
@@ -204,3 +204,8 @@ def test_it_can_be_checked_before_anything_is_filed(publisher: Publisher, produc
     producer.stuck = True
     with pytest.raises(Unavailable):
         publisher.check()
+
+
+def test_a_place_is_what_rejections_call_it() -> None:
+    # So that where a run was filed can be compared with where a refused one stood.
+    assert client.Position is Position
