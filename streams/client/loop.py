@@ -31,7 +31,8 @@ class Loop:
         self._inbox: deque[tuple[Run, Async]] = deque()
         self._woken = False  # a call of _take_in is already on its way, so one system call serves many runs
         self._tasks: dict[RunKey, asyncio.Task[Outcome]] = {}  # touched by the loop's thread only
-        self._thread = Thread(target=self._loop.run_forever, name="fairstream-loop", daemon=True)
+        self._closing = False  # touched by the loop's thread only
+        self._thread = Thread(target=self._serve, name="fairstream-loop", daemon=True)
         self._thread.start()
 
     def start(self, run: Run, function: Async) -> None:
@@ -46,13 +47,20 @@ class Loop:
         self._loop.call_soon_threadsafe(self._cancel, run.key)
 
     def close(self) -> None:
-        """Cancel what is left and end the loop."""
-        asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        """Cancel what is left; the loop ends with its last run.
+
+        Waits 4 s for that. A function that heeds no cancellation goes on in the loop's thread, which is a daemon.
+        """
+        self._loop.call_soon_threadsafe(self._close)
+        self._thread.join(_CANCEL_S)
 
     # --- on the loop's thread
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
 
     def _take_in(self) -> None:
         # Before the inbox is emptied: a run that is put in from here on brings its own call.
@@ -67,17 +75,23 @@ class Loop:
         del self._tasks[run.key]
         # A task that is cancelled before its first step never enters `_call`.
         self._ended(run, judge_error(run, asyncio.CancelledError()) if task.cancelled() else task.result())
+        self._stop_if_done()
 
     def _cancel(self, key: RunKey) -> None:
         task = self._tasks.get(key)
         if task is not None:
             task.cancel()
 
-    async def _cancel_all(self) -> None:
+    def _close(self) -> None:
+        self._closing = True
         for task in self._tasks.values():
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=_CANCEL_S)
+        self._stop_if_done()
+
+    def _stop_if_done(self) -> None:
+        # Never with a task left: asyncio logs an error for each that is dropped before it has ended.
+        if self._closing and not self._tasks:
+            self._loop.stop()
 
 
 async def _call(run: Run, function: Async) -> Outcome:

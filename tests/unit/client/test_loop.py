@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from streams import clock
 from streams.client.loop import Loop
 from streams.client.run import Run
 from streams.client.verdicts import REVOKED, GiveUp, Outcome
-from tests.unit.client.fakes import Ends, make_assignment, make_run
+from tests.unit.client.fakes import WAIT_S, Ends, make_run
 
 
 @pytest.fixture
@@ -118,22 +119,47 @@ def test_a_function_may_clean_up_when_cancelled(loop: Loop, ends: Ends) -> None:
     assert ends.next() == ("r1", Outcome("failed", 9, error=REVOKED))
 
 
-def test_closing_does_not_wait_for_a_function_that_will_not_stop(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_leaves_a_function_that_will_not_stop_to_itself(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("streams.client.loop._CANCEL_S", 0.05)
+    others = set(threading.enumerate())
+    loop = Loop(ends)
+    [thread] = set(threading.enumerate()) - others
+    started, may_end = threading.Event(), threading.Event()
+
+    async def stubborn(_: Run) -> int:
+        started.set()
+        while not may_end.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+        return 7
+
+    loop.start(make_run(1), stubborn)
+    assert started.wait(WAIT_S)
+    loop.close()  # which comes back
+    assert thread.is_alive()
+    may_end.set()
+    assert ends.next() == ("r1", Outcome("succeeded", 7))
+    thread.join(WAIT_S)
+    assert not thread.is_alive()
+    del loop
+    gc.collect()
+    assert not caplog.records  # asyncio's of a task that was dropped
+
+
+def test_closing_does_not_wait_for_a_function_that_blocks(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.client.loop._CANCEL_S", 0.05)
     loop = Loop(ends)
-    stubborn_is_there = threading.Event()
+    blocked, go_on = threading.Event(), threading.Event()
 
-    async def stubborn(_: Run) -> None:
-        stubborn_is_there.set()
-        while True:
-            try:
-                await asyncio.sleep(3_600)
-            except asyncio.CancelledError:
-                if clock.monotonic() > end:
-                    raise
+    async def block(_: Run) -> None:
+        blocked.set()
+        go_on.wait(WAIT_S)
 
-    end = clock.monotonic() + 30
-    loop.start(Run(make_assignment()), stubborn)
-    assert stubborn_is_there.wait(10)
+    loop.start(make_run(1), block)
+    assert blocked.wait(WAIT_S)
     loop.close()
-    assert clock.monotonic() < end
+    assert ends.queue.empty()
+    go_on.set()
+    assert ends.next() == ("r1", Outcome("succeeded"))
