@@ -15,6 +15,7 @@ app = typer.Typer(help="Measure the speed on this machine.", no_args_is_help=Tru
 def e2e(
     *,
     runs: Annotated[int, typer.Option(min=1, help="Runs to put through.")] = 60_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Times that both loops are measured, in turn.")] = 3,
     shards: Annotated[int, typer.Option(min=1, help="Shards, all in one process.")] = 4,
     tenants: Annotated[int, typer.Option(min=1, help="Tenants that file the runs.")] = 200,
     window: Annotated[int, typer.Option(min=1, help="Runs in flight; a small one measures the round trip.")] = 4_000,
@@ -26,7 +27,9 @@ def e2e(
     """Whole runs a second, from request to settled, beside the same loop without scheduling."""
     from streams.bench.e2e import E2eOptions, run_e2e
 
-    settings = E2eOptions(runs=runs, shards=shards, tenants=tenants, window=window, kafka=kafka, json=json)
+    settings = E2eOptions(
+        runs=runs, rounds=rounds, shards=shards, tenants=tenants, window=window, kafka=kafka, json=json
+    )
     raise typer.Exit(run_e2e(settings))
 
 

@@ -1,0 +1,40 @@
+"""What `fairstream bench` hands to the measurement."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from typer.testing import CliRunner
+
+from streams.bench.e2e import E2eOptions
+from streams.cli.tree import app
+
+
+def asked_for(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> E2eOptions:
+    asked: list[E2eOptions] = []
+
+    def run_e2e(options: E2eOptions) -> int:
+        asked.append(options)
+        return 0
+
+    monkeypatch.setattr("streams.bench.e2e.run_e2e", run_e2e)
+    result = CliRunner().invoke(app, ["bench", "e2e", *arguments])
+    assert result.exit_code == 0, result.output
+    [options] = asked
+    return options
+
+
+def test_without_options_the_measurement_has_its_own_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked_for(monkeypatch) == E2eOptions()
+
+
+def test_every_number_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = E2eOptions(runs=9, rounds=1, shards=2, tenants=3, window=4, kafka="here:1")
+    arguments = [f"--{name}={value}" for name, value in asdict(chosen).items() if name != "json"]
+    assert asked_for(monkeypatch, *arguments) == chosen
+    assert asked_for(monkeypatch, "--json") == E2eOptions(json=True)
+
+
+def test_no_rounds_at_all_is_refused() -> None:
+    assert CliRunner().invoke(app, ["bench", "e2e", "--rounds", "0"]).exit_code == 2
