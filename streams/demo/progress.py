@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
@@ -12,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from streams.demo.player import Moment
 from streams.demo.story import Story
+from streams.local.progress import say
 
 _PLAIN_EVERY_S: Final = 10.0  # a line this often where nobody watches a bar
 _SHOWN: Final = 2  # tenants named in the line of the queues
@@ -21,12 +21,6 @@ class Watch(Protocol):
     """Takes in how far a story has come."""
 
     def __call__(self, moment: Moment) -> None: ...
-
-
-def say(line: str) -> None:
-    """Tell what is being done."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 @contextmanager

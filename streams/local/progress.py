@@ -12,6 +12,7 @@ _PLAIN_LINES: Final = 4  # lines between start and end when nobody watches a bar
 
 
 def say(line: str) -> None:
+    """Tell what is being done; at once, also into a file."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
