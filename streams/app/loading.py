@@ -7,7 +7,6 @@ the partition for a `read_committed` reader is the end of the state.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -62,7 +61,7 @@ class StateTopic:
                 if clock.monotonic() > deadline:
                     raise
                 _LOG.warning("streams.app.load_interrupted shard=%d: %s; trying again", self._shard, error)
-                threading.Event().wait(_RETRY_S)
+                clock.pause(_RETRY_S)
 
     def _load(self) -> tuple[Core, PositionsRecord]:
         begun = clock.monotonic()
