@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from streams.core import counts, dispatching
+from streams.core import counts, dispatching, expiry
 from streams.core.dispatching import MAX_DISPATCHES
 from streams.core.effects import Effects
 from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED, Completion, Input, SetPolicy
@@ -40,11 +41,16 @@ class Door(RuleBasedStateMachine):
         self.books = Books()
         self.pending: list[Input] = []
         self.twin: Shard | None = None
+        self.patches: tuple[Any, ...] = ()  # make steps small
 
     @initialize(policy=door_policies(), largest=st.sampled_from((2, MAX_DISPATCHES)))
     def begin(self, policy: Policy, largest: int) -> None:
-        self.patch = patch.object(dispatching, "MAX_DISPATCHES", largest)  # of one step
-        self.patch.start()
+        self.patches = (
+            patch.object(dispatching, "MAX_DISPATCHES", largest),
+            patch.object(expiry, "MAX_ENDED", largest),
+        )
+        for each in self.patches:
+            each.start()
         self._tell(SetPolicy(self.driver.position(), policy), flush=True)
 
     @rule(
@@ -203,7 +209,11 @@ class Door(RuleBasedStateMachine):
         try:
             self.drain()
         finally:
-            self.patch.stop()
+            self.end()
+
+    def end(self) -> None:
+        for each in self.patches:
+            each.stop()
 
     def drain(self) -> None:
         self._come_to_rest()

@@ -116,7 +116,7 @@ def test_a_long_history_holds_all_that_a_short_one_does(seed: int) -> None:
         seen = door.books.counts.copy()
         door.drain()
     finally:
-        door.patch.stop()
+        door.end()
     for what in (counts.RETRIED, counts.LOST, counts.LATE, counts.REVOKED, counts.EXPIRED, counts.RETURNED):
         assert seen[what], f"a walk without any run that was {what} proves little"
     assert seen[counts.DISPATCHED] > 200
