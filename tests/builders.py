@@ -41,7 +41,8 @@ def make_policy(
         closed=closed,
         limits=limits or Limits(),
         estimates=estimates,
-        leases=leases or Leases(lease_ms=LONG_MS, max_lease_ms=LONG_MS, max_attempts=1_000, backoff_ms=0),
+        leases=leases
+        or Leases(lease_ms=LONG_MS, min_lease_ms=1, max_lease_ms=LONG_MS, max_attempts=1_000, backoff_ms=0),
         memory=memory or Memory(),
     )
 

@@ -155,7 +155,7 @@ class ShardTask(threading.Thread):
 
     def _step(self, batches: Sequence[Batch]) -> None:
         changes = self._policies.after(self._stepper.core.policy_version)
-        self._stepper.step(batches, changes, clock.now_ms())
+        self._stepper.step(batches, changes, self._now_ms())
 
     def _due(self) -> bool:
         """Whether there is reason for a step without any record.
@@ -167,13 +167,17 @@ class ShardTask(threading.Thread):
         if not self._stepper.arrived or self._policies.after(core.policy_version):
             return True
         due = core.next_timer_ms()
-        return due is not None and due <= clock.now_ms()
+        return due is not None and due <= self._now_ms()
+
+    def _now_ms(self) -> int:
+        """The shard's time, which does not go back when the clock does: else what is due at once would wait for it."""
+        return max(clock.now_ms(), self._stepper.core.now_ms)
 
     def _idle_s(self) -> float:
         due = self._stepper.core.next_timer_ms()
         if due is None:
             return _IDLE_S
-        return min(_IDLE_S, max(0, due - clock.now_ms()) / 1000)
+        return min(_IDLE_S, max(0, due - self._now_ms()) / 1000)
 
     def _answer(self) -> None:
         """Confirm the shard to a takeover that keeps it."""

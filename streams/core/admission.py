@@ -108,7 +108,9 @@ def _retry_after(state: State, queued: int) -> int:
 def _accept(state: State, submit: Submit, class_: PriorityClass, estimate: int, policy: Policy) -> None:
     tenant, out, leases = state.tenant(submit.tenant), state.out, policy.leases
     flow = state.flow(class_.name, tenant)
-    lease_ms = submit.lease_ms or leases.lease_ms
+    lease_ms = leases.lease_ms
+    if submit.lease_ms is not None:
+        lease_ms = max(submit.lease_ms, min(leases.min_lease_ms, leases.lease_ms))
     # By position: by name it costs twice as much, once for each run.
     run = Run(
         tenant.name,

@@ -68,6 +68,7 @@ class Leases:
     """How long an attempt may stay silent, and how often it is tried."""
 
     lease_ms: int = 60_000
+    min_lease_ms: int = 5_000  # for a request that asks for less: silence this short is not charged, so it must be rare
     max_lease_ms: int = 3_600_000
     max_attempts: int = 3
     backoff_ms: int = 1_000  # before attempt 2; doubled for each later one

@@ -122,6 +122,7 @@ ESTIMATES: Final[Mapping[str, Check]] = {
 }
 LEASES: Final[Mapping[str, Check]] = {
     "lease_ms": whole(1, MAX_MS),
+    "min_lease_ms": whole(1, MAX_MS),
     "max_lease_ms": whole(1, MAX_MS),
     "max_attempts": whole(1, 1_000),
     "backoff_ms": whole(0, MAX_MS),

@@ -243,3 +243,14 @@ def test_a_view_is_shown_now_and_then(stage: Stage) -> None:
     open_(stage)
     stage.task.inbox.put(requests(request(0)))
     eventually(lambda: any(view.shard.flight_runs == 1 for view in stage.views.offered), "a view of the run")
+
+
+def test_a_clock_that_goes_back_does_not_hold_up_what_is_due_at_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_(stage)
+    monkeypatch.setattr("streams.core.dispatching.MAX_DISPATCHES", 1)
+    hour_ago = clock.now_ms() - 3_600_000
+    monkeypatch.setattr(clock, "now_ms", lambda: hour_ago)
+    assert stage.task.inbox.put(requests(request(0), request(1), request(2)))
+    eventually(lambda: sum(len(entry.decisions) for entry in stage.entries) == 3, "three dispatches")

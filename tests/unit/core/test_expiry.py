@@ -6,7 +6,7 @@ import pytest
 
 from streams.core import counts, reasons
 from streams.core.expiry import MAX_ENDED
-from streams.core.inputs import RETURNED
+from streams.core.inputs import HEARTBEAT, RETURNED
 from streams.core.policy import Leases, Memory
 from streams.core.records import EndedRecord
 from tests.builders import make_policy, make_report
@@ -174,3 +174,19 @@ def test_many_leases_at_once_take_many_steps() -> None:
     first = driver.step(after_ms=100)
     assert (len(first.settlements), first.dispatches) == (MAX_ENDED, [])
     assert len(driver.step().settlements) == 10
+
+
+def test_a_request_cannot_have_a_lease_so_short_that_it_is_never_charged() -> None:
+    """A lost attempt is charged what it has owned up to: with a lease of 1 ms that is nothing, and the run is free."""
+    policy = make_policy(leases=Leases(lease_ms=60_000, min_lease_ms=5_000))
+    driver = Driver(policy)
+    (dispatch,) = driver.submit("a", "r1", lease_ms=1, max_attempts=1).dispatches
+    assert dispatch.lease_ms == 5_000
+    driver.step(make_report(dispatch, HEARTBEAT, tokens=70))
+    driver.step(after_ms=4_999)
+    assert driver.succeed(dispatch, tokens=70).settlements[0].actual == 70
+
+
+def test_a_policy_may_state_a_shorter_lease_than_requests_may_ask_for() -> None:
+    driver = Driver(make_policy(leases=Leases(lease_ms=100, min_lease_ms=5_000)))
+    assert driver.submit("a", "r1", lease_ms=1).dispatches[0].lease_ms == 100
