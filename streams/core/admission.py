@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streams.core import counts, outcomes, reasons
-from streams.core.effects import Rejection
 from streams.core.estimator import FP_BITS
 from streams.core.runs import Run
 
@@ -148,19 +147,6 @@ def _refuse(
     value: int | None = None,
     retry_after_ms: int | None = None,
 ) -> None:
-    out = state.out
-    out.counts[counts.REFUSED] += 1
-    out.counts[f"{counts.REFUSED}.{reason}"] += 1
-    out.rejections.append(
-        Rejection(
-            tenant=submit.tenant,
-            run_id=submit.run_id,
-            reason=reason,
-            detail=detail,
-            limit=limit,
-            value=value,
-            retry_after_ms=retry_after_ms,
-            position=submit.position,
-            body=submit.body,
-        )
-    )
+    state.out.counts[counts.REFUSED] += 1
+    state.out.counts[f"{counts.REFUSED}.{reason}"] += 1
+    state.reject(submit, reason, detail, limit=limit, value=value, retry_after_ms=retry_after_ms)

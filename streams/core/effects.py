@@ -58,7 +58,7 @@ class Settlement(NamedTuple):
     tenant: str
     run_id: str
     attempt: int
-    outcome: str  # succeeded, failed, returned, lost, cancelled
+    outcome: str  # succeeded, failed, returned, lost
     estimate: int  # tokens charged at dispatch (amending: by the first settlement)
     actual: int  # tokens charged in the end
     reported: bool  # False: the worker named no usage, so the estimate stands

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streams.core import counts, ledger, reasons
-from streams.core.effects import Rejection, Revoke, Settlement
+from streams.core.effects import Revoke, Settlement
 from streams.core.estimator import FP_BITS, follow
 from streams.core.inputs import HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.overload import last_waiting
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from streams.core.state import State
 
 LOST = "lost"
-CANCELLED = "cancelled"
 
 
 def report(state: State, completion: Completion) -> None:
@@ -67,7 +66,7 @@ def cancel(state: State, cancel: Cancel) -> None:
 def expire(state: State, run: Run) -> None:
     """Drop a run that is still queued at its deadline, with a reason."""
     deadline, now = run.deadline_ms, state.record.now_ms
-    _reject(state, run, reasons.EXPIRED, f"still queued at its deadline {deadline}", limit=deadline, value=now)
+    state.reject(run, reasons.EXPIRED, f"still queued at its deadline {deadline}", limit=deadline, value=now)
     state.out.counts[counts.EXPIRED] += 1
     _stop(state, run, "deadline passed")
     state.refresh(run.flow.account)
@@ -82,7 +81,7 @@ def give_way(state: State, limit: int, retry_after_ms: int) -> None:
     run = last_waiting(tenant)
     detail = f"the shard's backlog is full, and tenant {tenant.name!r} has the most waiting for its weight"
     backlog = state.queued_runs
-    _reject(state, run, reasons.OVERLOADED, detail, limit=limit, value=backlog, retry_after_ms=retry_after_ms)
+    state.reject(run, reasons.OVERLOADED, detail, limit=limit, value=backlog, retry_after_ms=retry_after_ms)
     state.out.counts[counts.DROPPED] += 1
     state.dequeue(run, RunState.ENDED)
     state.forget_run(run)
@@ -181,7 +180,7 @@ def _retry(state: State, run: Run, why: str) -> None:
     """Send a run back to its old place after a pause, or give it up if its attempts are used up."""
     if run.tries >= run.max_attempts:
         detail = f"attempt {run.attempt}: {why}; {run.max_attempts} attempts allowed"
-        _reject(state, run, reasons.DEAD_LETTERED, detail, limit=run.max_attempts, value=run.tries)
+        state.reject(run, reasons.DEAD_LETTERED, detail, limit=run.max_attempts, value=run.tries)
         state.out.counts[counts.DEAD_LETTERED] += 1
         state.end_run(run)
         return
@@ -218,28 +217,3 @@ def _learn_duration(state: State, flight: Flight) -> None:
     """Follow how long an attempt takes, for `retry_after_ms`."""
     record = state.record
     record.run_ms_fp = follow(record.run_ms_fp, (record.now_ms - flight.dispatched_ms) << FP_BITS, 16, 16)
-
-
-def _reject(
-    state: State,
-    run: Run,
-    reason: str,
-    detail: str,
-    *,
-    limit: int | None,
-    value: int | None,
-    retry_after_ms: int | None = None,
-) -> None:
-    state.out.rejections.append(
-        Rejection(
-            tenant=run.tenant,
-            run_id=run.run_id,
-            reason=reason,
-            detail=detail,
-            limit=limit,
-            value=value,
-            retry_after_ms=retry_after_ms,
-            position=run.position,
-            body=run.body,
-        )
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from streams.core.effects import Effects
+from streams.core.effects import Effects, Rejection
 from streams.core.estimator import Estimator
 from streams.core.flows import Flow, Tenant
 from streams.core.overload import Backlogs
@@ -29,6 +29,7 @@ from streams.core.timers import Timers
 from streams.core.window import Window
 
 if TYPE_CHECKING:
+    from streams.core.inputs import Submit
     from streams.core.policy import PriorityClass
 
 BUILT_IN = -1  # version of the policy a shard has before anyone stated one
@@ -152,10 +153,6 @@ class State:
     def enqueue(self, run: Run) -> None:
         """Queue a run, or let it wait for its time first. The caller refreshes the tenant."""
         run.state = RunState.DELAYED if run.ready_ms > self.record.now_ms else RunState.QUEUED
-        self.requeue(run)
-
-    def requeue(self, run: Run) -> None:
-        """Put a run where its state says: into the queue, or among those that wait for their time."""
         flow = run.flow
         tenant = flow.account
         tenant.queued_runs += 1
@@ -211,6 +208,31 @@ class State:
         changed[run.key] = None
         if run.retried:
             changed[run.retry_key] = None
+
+    def reject(
+        self,
+        given: Submit | Run,
+        reason: str,
+        detail: str,
+        *,
+        limit: int | None,
+        value: int | None,
+        retry_after_ms: int | None = None,
+    ) -> None:
+        """Say that a run will not be served (again), and why; see `Rejection`. Changes nothing else."""
+        self.out.rejections.append(
+            Rejection(
+                tenant=given.tenant,
+                run_id=given.run_id,
+                reason=reason,
+                detail=detail,
+                limit=limit,
+                value=value,
+                retry_after_ms=retry_after_ms,
+                position=given.position,
+                body=given.body,
+            )
+        )
 
     def hold(self, flight: Flight) -> None:
         """Give an attempt its place in the window, and wait for its lease to run out."""
