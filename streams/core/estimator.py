@@ -103,7 +103,7 @@ class Estimator:
         history = self.histories.get((flight.tenant, flight.workflow))
         if history is None:
             history = self._add(HistoryRecord(tenant=flight.tenant, workflow=flight.workflow))
-        history.last_step = step
+        history.last_use = step
         history.follow(actual, flight.estimate, decay)
         return history
 

@@ -11,6 +11,8 @@ from typing import Final, Literal
 
 EstimateSource = Literal["history", "hint", "max"]
 Overload = Literal["refuse", "drop_longest"]
+BetweenClasses = Literal["strict", "shares"]
+Removal = Literal["serve", "reject"]
 
 DEFAULT_CLASS: Final = "default"
 
@@ -25,10 +27,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityClass:
-    """A priority class. Classes are served in the order they are listed; within one, tenants share by weight."""
+    """A priority class. Within one, tenants share by weight; `Policy.between_classes` says how classes do."""
 
     name: str
     default_estimate: int = 1_000  # tokens assumed for a workflow without any history
+    weight: int = 1  # between_classes = "shares": its share is weight / sum of the weights of classes with work
+    min_share: int = 0  # between_classes = "strict": percent of the tokens it gets even if those above have work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,7 @@ class TenantRules:
     """What holds for one tenant. None: no limit of that kind."""
 
     plan: str | None = None  # shown to people beside the weight
+    group: str | None = None  # tenants of one group share the group's weight; their own divide it among them
     weight: int = 1  # > 0; the stated share is weight / sum of the active tenants' weights
     max_runs_in_flight: int | None = None
     max_tokens_in_flight: int | None = None
@@ -49,6 +54,7 @@ class Limits:
     """Limits that hold for everybody."""
 
     max_queued_runs: int | None = 1_000_000  # of one shard
+    max_queued_bytes: int | None = 1 << 30  # payloads of the runs of one shard that have not ended
     max_run_tokens: int | None = None  # the largest estimate that is admitted
     overload: Overload = "refuse"
 
@@ -77,10 +83,13 @@ class Leases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """How long an ended run is remembered, so that a late producer's retry is told from a new run."""
+    """What is remembered of what is over, and how much of it: memory stays bounded, whatever is sent."""
 
-    ended_ms: int = 3_600_000
+    ended_ms: int = 3_600_000  # an ended run, so that a late producer's retry is told from a new run
     ended_runs: int = 200_000  # of one shard; the oldest are forgotten first
+    flows: int = 1_000_000  # (class, tenant)s of one shard; idle ones that owe nothing are forgotten, longest idle first
+    histories: int = 200_000  # (tenant, workflow)s of one shard; the least recently used are forgotten first
+    tenant_histories: int = 256  # of one tenant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +103,9 @@ class Policy:
     default: TenantRules = field(default_factory=TenantRules)  # for tenants not named below
     tenants: dict[str, TenantRules] = field(default_factory=dict)
     closed: bool = False  # True: a tenant not named is refused
+    on_removal: Removal = "serve"  # the queued runs of a tenant that a closed policy no longer names
+    between_classes: BetweenClasses = "strict"  # by order, or by weight
+    groups: dict[str, int] = field(default_factory=dict)  # weight of each
     limits: Limits = field(default_factory=Limits)
     estimates: Estimates = field(default_factory=Estimates)
     leases: Leases = field(default_factory=Leases)

@@ -90,6 +90,8 @@ POLICY: Final[Mapping[str, Check]] = {
     "name": name,
     "quantum": whole(1, MAX_TOKENS),
     "closed": flag,
+    "on_removal": choice("serve", "reject"),
+    "between_classes": choice("strict", "shares"),
 }
 WINDOW: Final[Mapping[str, Check]] = {
     "runs": limit(1, MAX_RUNS),
@@ -98,9 +100,12 @@ WINDOW: Final[Mapping[str, Check]] = {
 CLASS: Final[Mapping[str, Check]] = {
     "name": name,
     "default_estimate": whole(1, MAX_TOKENS),
+    "weight": whole(1, MAX_WEIGHT),
+    "min_share": whole(0, 99),
 }
 RULES: Final[Mapping[str, Check]] = {
     "plan": optional_name,
+    "group": optional_name,
     "weight": whole(1, MAX_WEIGHT),
     "max_runs_in_flight": limit(1, MAX_RUNS),
     "max_tokens_in_flight": limit(1, MAX_SUM),
@@ -111,6 +116,7 @@ RULES: Final[Mapping[str, Check]] = {
 PLAN: Final[Mapping[str, Check]] = {field: check for field, check in RULES.items() if field != "plan"}
 LIMITS: Final[Mapping[str, Check]] = {
     "max_queued_runs": limit(1, MAX_RUNS),
+    "max_queued_bytes": limit(1, MAX_SUM),
     "max_run_tokens": limit(1, MAX_TOKENS),
     "overload": choice("refuse", "drop_longest"),
 }
@@ -131,4 +137,7 @@ LEASES: Final[Mapping[str, Check]] = {
 MEMORY: Final[Mapping[str, Check]] = {
     "ended_ms": whole(0, MAX_MS),
     "ended_runs": whole(0, MAX_RUNS),
+    "flows": whole(1, MAX_RUNS),
+    "histories": whole(1, MAX_RUNS),
+    "tenant_histories": whole(1, MAX_RUNS),
 }

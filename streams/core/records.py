@@ -50,6 +50,8 @@ class ShardRecord:
     outage_ms: int = 0  # sum of the times without an owner; leases run on now_ms - outage_ms
     seq: int = 0  # last sequence number given to a dispatch or revoke
     run_ms_fp: int = 0  # decayed mean of how long an attempt takes, ms << 16; for `retry_after_ms`
+    moved_ms: int = 0  # when an attempt last started or ended
+    uses: int = 0  # last number given to what is forgotten in order of use: histories, idle flows
 
 
 @dataclass(slots=True)
@@ -69,6 +71,15 @@ class RingRecord:
     cursor: int = -1  # place of the flow visited last in this round; -1: none yet
     visiting: bool = False  # the flow at the cursor is in the middle of its visit
     next_place: int = 0  # the place the next new flow gets
+    deficit: int = 0  # of the class among the classes, in tokens x share; see `streams.core.classes`
+    # The figures of the bound, since the ring was last without active flows.
+    max_estimate: int = 0  # largest estimate dispatched
+    max_under: int = 0  # largest amount by which an attempt cost more than it was charged at first
+    max_over: int = 0  # and less
+    # Sums over the flows that have been forgotten.
+    past_charged: int = 0
+    past_dispatched: int = 0
+    past_ended: int = 0
 
 
 @dataclass(slots=True)
@@ -89,6 +100,10 @@ class FlowRecord:
     actual: int = 0
     dispatched: int = 0  # attempts
     ended: int = 0  # runs that ended, however they ended
+    settled_estimate: int = 0  # sum of the estimates of the attempts that are settled: what `actual` is held against
+    base: int = 0  # charged when it last became active, less the rounds' quanta: where its service is measured from
+    peak: int = 0  # most attempts its tenant had in flight since then
+    left: int = 0  # number (of `ShardRecord.uses`) given when it last became idle; 0: it is not idle
 
 
 @dataclass(slots=True)
@@ -141,6 +156,7 @@ class FlightRecord:
     lease_ms: int
     heard: bool = False  # a worker has reported on it
     revoked: bool = False  # the run ended by another way; only the account is open
+    class_pays: bool = False  # it was served on its class's own share, see `streams.core.classes`
 
 
 @dataclass(slots=True)
@@ -152,7 +168,8 @@ class HistoryRecord:
     count: int = 0
     mean_fp: int = 0  # decayed mean of the actual cost
     error_fp: int = 0  # decayed mean of |actual - estimate|
-    last_step: int = 0  # for eviction
+    last_use: int = 0  # number (of `ShardRecord.uses`): the least recently used are forgotten first
+    ratios: dict[int, int] = field(default_factory=dict)  # sketch of actual / estimate: bucket -> count
 
 
 @dataclass(slots=True)
@@ -162,6 +179,9 @@ class EndedRecord:
     step: int
     at_ms: int
     runs: list[tuple[str, str]]  # (tenant, run_id)
+    lost: list[tuple[str, str, str, int, int]] = field(default_factory=list)
+    # (tenant, run_id, class, attempt, tokens charged): attempts of these runs that were given up as lost, whose
+    # account is amended if they are heard of after all
 
 
 Record = (

@@ -63,7 +63,7 @@ def test_without_any_history_the_class_default_stands() -> None:
 
 def test_history_is_a_plain_mean_at_first() -> None:
     history = learn(Estimator(), 100, 200, 300)
-    assert (history.count, history.mean_fp >> FP_BITS, history.last_step) == (3, 200, 7)
+    assert (history.count, history.mean_fp >> FP_BITS, history.last_use) == (3, 200, 7)
 
 
 def test_the_error_is_the_mean_distance_from_the_estimate() -> None:
