@@ -125,6 +125,8 @@ def _check_ring(ring: Ring) -> None:
         _require(flow.accrued <= ring.passed(flow), f"{name}: earned a round that has not come")
         _require((flow.eligible, place) in in_heap or flow.eligible == NOT_IN_HEAP, f"{name}: missing from the heap")
         _check_flow(ring, flow, name)
+    blocked = sum(flow.state is FlowState.BLOCKED for flow in ring.flows.values())
+    _require(ring.blocked == blocked, f"{record.class_}: blocked flows")
 
 
 def _check_flow(ring: Ring, flow: Flow, name: str) -> None:

@@ -43,7 +43,7 @@ _SLACK: Final = 64  # stale heap entries that are not worth a clean-up
 class Ring:
     """The flows of one class and their virtual time."""
 
-    __slots__ = ("_heap", "active", "current", "flows", "key", "record")
+    __slots__ = ("_heap", "active", "blocked", "current", "flows", "key", "record")
 
     def __init__(self, record: RingRecord) -> None:
         """Begin with a record and no flows."""
@@ -52,16 +52,25 @@ class Ring:
         self.flows: dict[int, Flow] = {}  # by place, every flow known
         self.current: Flow | None = None  # in the middle of its visit; not in the heap
         self.active = 0  # == flows that are ACTIVE
+        self.blocked = 0  # == flows that are BLOCKED
         self._heap: list[int] = []  # may hold stale entries: the flow's `eligible` tells
 
     def add(self, flow: Flow) -> None:
         """Make a flow known. Its state is taken as it is; call `refresh` when it may have work."""
         self.flows[flow.place] = flow
         flow.ring = self
+        if flow.state is FlowState.ACTIVE:
+            self.active += 1
+        elif flow.state is FlowState.BLOCKED:
+            self.blocked += 1
+
+    def forget(self, flow: Flow) -> None:
+        """Know a flow no more. It must be IDLE; its balance is lost, and its place is given to nobody else."""
+        assert flow.state is FlowState.IDLE, "who has work is not forgotten"
+        del self.flows[flow.place]
 
     def restore(self, flow: Flow) -> None:
         """Put a flow that was loaded as ACTIVE back where it was, and go on with a half-done visit."""
-        self.active += 1
         if self.record.visiting and flow.place == self.record.cursor:
             self.current = flow
         else:
@@ -127,14 +136,31 @@ class Ring:
         """
         if self.current is not None:
             return self.current
-        heap = self._heap
+        heap, flows = self._heap, self.flows
         while heap:
             entry = heappop(heap)
-            flow = self.flows[entry & _PLACE_MASK]
-            if flow.eligible == entry >> PLACE_BITS:
+            flow = flows.get(entry & _PLACE_MASK)
+            if flow is not None and flow.eligible == entry >> PLACE_BITS:
                 self._begin_visit(flow)
                 return flow
         return None
+
+    def peek(self) -> int | None:
+        """Return what the head costs that `next` would lead to, without beginning a visit; None if nobody is active."""
+        flow = self.current
+        if flow is None:
+            heap, flows = self._heap, self.flows
+            while heap:
+                entry = heap[0]
+                flow = flows.get(entry & _PLACE_MASK)
+                if flow is not None and flow.eligible == entry >> PLACE_BITS:
+                    break
+                heappop(heap)
+            else:
+                return None
+        head = flow.queue.head()
+        assert head is not None, "an active flow has work"
+        return head.estimate
 
     def _begin_visit(self, flow: Flow) -> None:
         record = self.record
@@ -157,6 +183,8 @@ class Ring:
 
     def _enter(self, flow: Flow) -> None:
         self.catch_up(flow)
+        if flow.state is FlowState.BLOCKED:
+            self.blocked -= 1
         flow.state = FlowState.ACTIVE
         self.active += 1
 
@@ -169,10 +197,13 @@ class Ring:
     def _block(self, flow: Flow) -> None:
         self.catch_up(flow)
         self._out(flow, FlowState.BLOCKED)
+        self.blocked += 1
 
     def _out(self, flow: Flow, state: FlowState) -> None:
         if flow.state is FlowState.ACTIVE:
             self.active -= 1
+        elif flow.state is FlowState.BLOCKED:
+            self.blocked -= 1
         flow.state = state
         flow.eligible = NOT_IN_HEAP
 
@@ -198,9 +229,11 @@ class Ring:
 
     def _sweep(self) -> None:
         """Rebuild the heap without stale entries, so that rescheduling can't fill the memory."""
+        places = dict.fromkeys(entry & _PLACE_MASK for entry in self._heap)
+        waiting = (self.flows.get(place) for place in places)
         self._heap = [
             flow.eligible << PLACE_BITS | flow.place
-            for flow in {entry & _PLACE_MASK: self.flows[entry & _PLACE_MASK] for entry in self._heap}.values()
-            if flow.eligible != NOT_IN_HEAP
+            for flow in waiting
+            if flow is not None and flow.eligible != NOT_IN_HEAP
         ]
         heapify(self._heap)

@@ -199,6 +199,7 @@ def seq_behind(state: State) -> None:
         (forget_ended, "ended runs"),
         (not_visiting, "default: visiting"),
         (lambda state: setattr(ring(state), "active", 0), "default: active flows"),
+        (lambda state: setattr(ring(state), "blocked", 0), "default: blocked flows"),
         (place_beyond_the_last, "place"),
         (lose_heap_entry, "waits: missing from the heap"),
         (idle_with_work, "waits: idle with work"),

@@ -10,6 +10,8 @@ import pytest
 
 from streams.core.inputs import FAILED, HEARTBEAT, RETURNED
 from streams.core.policy import Policy, TenantRules
+from streams.core.ring import Ring
+from tests.assertions import plain
 from tests.builders import make_cancel, make_policy, make_report
 from tests.drivers import Driver
 
@@ -322,3 +324,67 @@ def test_totals_follow_the_weights_whatever_the_quantum(quantum: int) -> None:
         driver.succeed(driver.dispatches[index])
     per_weight = [driver.flow(tenant).actual / weight for tenant, weight in (("a", 1), ("b", 2), ("c", 5))]
     assert max(per_weight) - min(per_weight) <= quantum + 50 + 50
+
+
+def ring_of(driver: Driver, class_: str = "default") -> Ring:
+    return driver.shard._state.rings[class_]
+
+
+def test_the_blocked_are_counted_through_a_takeover_and_all_ways_out() -> None:
+    driver = Driver(make_policy(runs=9, rules={tenant: TenantRules(max_runs_in_flight=1) for tenant in "abc"}))
+    for tenant in "abc":
+        driver.submit(tenant, f"{tenant}1", f"{tenant}2")
+    assert (ring_of(driver).active, ring_of(driver).blocked) == (0, 3)
+    driver.take_over()
+    assert (ring_of(driver).active, ring_of(driver).blocked) == (0, 3)
+    driver.step(make_cancel("a", "a2"))
+    assert ring_of(driver).blocked == 2
+    driver.set_policy(make_policy(runs=3, rules={"c": TenantRules(max_runs_in_flight=1)}))
+    assert (ring_of(driver).active, ring_of(driver).blocked) == (1, 1)
+    driver.take_over()
+    assert (ring_of(driver).active, ring_of(driver).blocked) == (1, 1)
+
+
+def test_a_peek_sees_the_next_head_and_begins_no_visit() -> None:
+    driver = queued(serial(), a=[350], b=[70, 40, 30])
+    ring = ring_of(driver)
+    before = plain(ring.record)
+    assert ring.peek() == 70  # b's turn comes before a can afford its head
+    assert (ring.current, plain(ring.record)) == (None, before)
+    driver.step(make_cancel("b", "b1"))  # its entry in the heap stays behind
+    assert ring.peek() == 40
+    driver.step(make_cancel("b", "b2"), make_cancel("b", "b3"))
+    assert ring.peek() == 350
+    driver.step(make_cancel("a", "a1"))
+    assert ring.peek() is None
+
+
+def test_a_peek_in_the_middle_of_a_visit_sees_the_head_of_who_is_visited() -> None:
+    driver = queued(serial(), a=[50, 20], b=[10])
+    driver.succeed(driver.dispatches[0])
+    assert ring_of(driver).peek() == 20
+
+
+def test_who_is_forgotten_has_no_place_any_more_and_leaves_nobody_else_his() -> None:
+    driver = queued(serial(), a=[50], b=[70], c=[10])
+    driver.step(make_cancel("a", "a1"), make_cancel("b", "b1"))  # their entries in the heap stay behind
+    ring = ring_of(driver)
+    places = [flow.place for flow in ring.flows.values()]
+    for flow in [flow for flow in ring.flows.values() if flow.tenant in "ab"]:
+        ring.forget(flow)
+    assert [flow.tenant for flow in ring.flows.values()] == ["blocker", "c"]
+    assert ring.peek() == 10
+    visited = ring.next()
+    assert visited is not None
+    assert visited.tenant == "c"
+    assert ring.record.next_place == len(places)
+
+
+def test_the_entries_of_who_is_forgotten_are_swept_with_the_others() -> None:
+    driver = queued(serial(), a=[50], b=[70, 80])
+    ring = ring_of(driver)
+    driver.step(make_cancel("a", "a1"))
+    ring.forget(next(flow for flow in ring.flows.values() if flow.tenant == "a"))
+    ring._sweep()
+    assert len(ring._heap) == 1
+    assert ring.next() is not None
