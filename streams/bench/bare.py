@@ -30,6 +30,7 @@ from streams.core.records import (
     ShardRecord,
 )
 from streams.core.snapshot import ShardSnapshot, ShardView
+from streams.core.waiting import WORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -110,11 +111,16 @@ class BareShard:
             flight_runs=record.seq - self._ended,
             flight_tokens=(record.seq - self._ended) * TOKENS,
             queued_runs=0,
+            queued_bytes=0,
             known_flows=len(self._flows),
             active_flows=0,
+            histories=len(self._histories),
             attempt_ms=0,
+            waiting_for=WORK,
+            moved_ms=record.now_ms,
+            stuck=False,
         )
-        return ShardSnapshot(shard=view, flows=())
+        return ShardSnapshot(shard=view, classes=(), flows=())
 
     @property
     def epoch(self) -> int:

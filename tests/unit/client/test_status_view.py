@@ -12,8 +12,10 @@ FLOW = FlowView(
     tenant="a",
     class_="default",
     plan="pro",
+    group=None,
     weight=2,
     state="active",
+    skip="turn",
     queued_runs=1,
     queued_tokens=10,
     flight_runs=1,
@@ -26,6 +28,10 @@ FLOW = FlowView(
     ended=3,
     oldest_submitted_ms=40_000,
     stated_share_ppm=250_000,
+    lag=0,
+    ratio_ppm=None,
+    error_p50_ppm=None,
+    error_p90_ppm=None,
 )
 SHARD = ShardView(
     shard=0,
@@ -42,9 +48,14 @@ SHARD = ShardView(
     flight_runs=1,
     flight_tokens=5,
     queued_runs=1,
+    queued_bytes=0,
     known_flows=2,
     active_flows=1,
+    histories=1,
     attempt_ms=100,
+    waiting_for="window_runs",
+    moved_ms=99_000,
+    stuck=False,
 )
 
 

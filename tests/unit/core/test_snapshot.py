@@ -28,9 +28,14 @@ def test_the_shard_as_a_whole() -> None:
         flight_runs=2,
         flight_tokens=200,
         queued_runs=0,
+        queued_bytes=0,
         known_flows=1,
         active_flows=0,
+        histories=1,
         attempt_ms=10,  # a sixteenth of the first sample
+        waiting_for="work",
+        moved_ms=0,
+        stuck=False,
     )
 
 
@@ -45,8 +50,10 @@ def test_a_flow() -> None:
         tenant="a",
         class_="default",
         plan="gold",
+        group=None,
         weight=3,
         state="active",
+        skip="turn",
         queued_runs=1,
         queued_tokens=400,
         flight_runs=1,
@@ -59,6 +66,10 @@ def test_a_flow() -> None:
         ended=0,
         oldest_submitted_ms=6,
         stated_share_ppm=750_000,
+        lag=0,
+        ratio_ppm=None,
+        error_p50_ppm=None,
+        error_p90_ppm=None,
     )
 
 
