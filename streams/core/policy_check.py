@@ -2,11 +2,12 @@
 
 A document is what a TOML or JSON parser returns for:
 
-    name, quantum, closed
+    name, quantum, closed, on_removal, between_classes
     [window]  [limits]  [estimates]  [leases]  [memory]      one table each, all fields optional
     [[classes]]                                              highest first
     [default]                                                rules for tenants that are not named
     [plans.NAME]                                             rules that tenants take by `plan = "NAME"`
+    [groups.NAME]                                            a weight that tenants share by `group = "NAME"`
     [tenants.NAME]                                           rules of one tenant
 
 Rules are looked up from the particular to the general: the tenant's own, its plan's, the default's, the built-in.
@@ -15,6 +16,7 @@ Rules are looked up from the particular to the general: the tenant's own, its pl
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from difflib import get_close_matches
@@ -38,8 +40,13 @@ Path = tuple[str | int, ...]
 # The policy travels as one Kafka message and is held by every shard: both want a bound.
 MAX_TENANTS: Final = 20_000
 MAX_CLASSES: Final = 64
+# When a tenant gets or loses work, the weights of all in its group that have work are worked out anew.
+MAX_GROUP: Final = 1_000
+MAX_MIN_SHARES: Final = 99  # percent, of all classes: something is left to be given by order
 
-_SECTIONS: Final = ("window", "classes", "default", "plans", "tenants", "limits", "estimates", "leases", "memory")
+_SECTIONS: Final = (
+    "window", "classes", "default", "plans", "groups", "tenants", "limits", "estimates", "leases", "memory"
+)  # fmt: skip
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN: Final = 60  # characters of a wrong value in a message
 _LISTED: Final = 20  # known names in a message
@@ -85,7 +92,8 @@ def parse_policy(document: Mapping[str, object]) -> Policy:
     """Return the policy that a document states.
 
     Raises `PolicyInvalid` with every problem found, in the order of the document's sections: unknown field (with
-    the nearest known one), wrong type, out of range, unknown plan, class named twice, limits that contradict.
+    the nearest known one), wrong type, out of range, unknown plan or group, class named twice, limits that
+    contradict, numbers that would count for nothing.
     """
     return _Check().policy(document)
 
@@ -97,6 +105,7 @@ def policy_document(policy: Policy) -> dict[str, Any]:
     """
     document = asdict(policy)
     document["classes"] = list(document["classes"])
+    document["groups"] = {group: {"weight": weight} for group, weight in policy.groups.items()}
     rules = [policy.default, *policy.tenants.values()]
     document["plans"] = {plan: {} for plan in sorted({rule.plan for rule in rules if rule.plan is not None})}
     return document
@@ -115,18 +124,21 @@ class _Check:
             self._wrong(
                 ("window",), "unlimited", "limit runs, tokens or both: else all is dispatched at once, unfairly"
             )
-        classes = self._classes(document)
+        classes = self._classes(document, top.get("between_classes", document.get("between_classes", "strict")))
         plans = {
             plan: self._fields(("plans", plan), table, fields.PLAN) for plan, table in self._named(document, "plans")
         }
+        groups = self._groups(document)
         default = self._rules(("default",), document.get("default", {}), TenantRules(), plans)
         tenants = self._tenants(document, default, plans)
+        self._members(groups, default, tenants)
         limits = self._section(document, "limits", Limits(), fields.LIMITS)
         estimates = self._section(document, "estimates", Estimates(), fields.ESTIMATES)
         leases = self._section(document, "leases", Leases(), fields.LEASES)
         self._ordered("leases", leases, "lease_ms", "max_lease_ms")
         self._ordered("leases", leases, "backoff_ms", "max_backoff_ms")
         memory = self._section(document, "memory", Memory(), fields.MEMORY)
+        self._ordered("memory", memory, "tenant_histories", "histories")
         if self._problems:
             raise PolicyInvalid(tuple(self._problems))
         return replace(
@@ -134,6 +146,7 @@ class _Check:
             window=window,
             classes=classes,
             default=default,
+            groups=groups,
             tenants=tenants,
             limits=limits,
             estimates=estimates,
@@ -142,7 +155,7 @@ class _Check:
             **top,
         )
 
-    def _classes(self, document: Mapping[str, object]) -> tuple[PriorityClass, ...]:
+    def _classes(self, document: Mapping[str, object], between: object) -> tuple[PriorityClass, ...]:
         if "classes" not in document:
             return Policy().classes
         listed = document["classes"]
@@ -160,7 +173,39 @@ class _Check:
                 self._wrong(("classes", index, "name"), name, "this class stands here twice")
             else:
                 classes[name] = PriorityClass(**given)
+                self._heeded(index, classes[name], between)
+        least = sum(each.min_share for each in classes.values())
+        if least > MAX_MIN_SHARES:
+            self._wrong(("classes",), least, f"the min_share of all classes must be at most {MAX_MIN_SHARES} in sum")
         return tuple(classes.values())
+
+    def _heeded(self, index: int, stated: PriorityClass, between: object) -> None:
+        """A number that the other way of sharing between classes asks for would be passed over without a word."""
+        if between == "strict" and stated.weight != 1:
+            self._wrong(("classes", index, "weight"), stated.weight, 'counts only with between_classes = "shares"')
+        if between == "shares" and stated.min_share:
+            self._wrong(
+                ("classes", index, "min_share"), stated.min_share, 'counts only with between_classes = "strict"'
+            )
+
+    def _groups(self, document: Mapping[str, object]) -> dict[str, int]:
+        stated = {
+            group: self._fields(("groups", group), table, fields.GROUP)
+            for group, table in self._named(document, "groups")
+        }
+        return {group: given.get("weight", 1) for group, given in stated.items()}
+
+    def _members(self, groups: Mapping[str, int], default: TenantRules, tenants: Mapping[str, TenantRules]) -> None:
+        """Check who says to be of which group."""
+        if default.group is not None:
+            self._wrong(("default", "group"), default.group, "only tenants that are named can be in a group")
+            return
+        for tenant, rules in tenants.items():
+            if rules.group is not None and rules.group not in groups:
+                self._wrong(("tenants", tenant, "group"), rules.group, "no such group" + _nearest(rules.group, groups))
+        for group, members in Counter(rules.group for rules in tenants.values()).items():
+            if group in groups and members > MAX_GROUP:
+                self._wrong(("groups", str(group)), members, f"at most {MAX_GROUP} tenants can be in a group")
 
     def _tenants(
         self, document: Mapping[str, object], default: TenantRules, plans: Mapping[str, Mapping[str, Any]]
@@ -191,7 +236,7 @@ class _Check:
         return changed
 
     def _named(self, document: Mapping[str, object], section: str) -> list[tuple[str, object]]:
-        """Return the named tables of `plans` or `tenants`, without those whose name cannot be."""
+        """Return the named tables of `plans`, `groups` or `tenants`, without those whose name cannot be."""
         tables = document.get(section, {})
         if not isinstance(tables, Mapping):
             self._wrong((section,), tables, f"must be tables, as in [{section}.NAME]")

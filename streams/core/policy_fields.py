@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 MAX_NAME: Final = 255
 # Row and journal hold 64-bit integers: quantum * weight, which is what a deficit grows by, must stay well inside.
 MAX_WEIGHT: Final = 10**6
+# So must what a class is behind: up to MAX_CLASSES * MAX_TOKENS * the sum of the classes' weights.
+MAX_CLASS_WEIGHT: Final = 1_000
 MAX_TOKENS: Final = 10**12  # of one run, or of a quantum
 MAX_SUM: Final = 10**15  # of tokens queued or in flight
 MAX_RUNS: Final = 10**9
@@ -100,7 +102,7 @@ WINDOW: Final[Mapping[str, Check]] = {
 CLASS: Final[Mapping[str, Check]] = {
     "name": name,
     "default_estimate": whole(1, MAX_TOKENS),
-    "weight": whole(1, MAX_WEIGHT),
+    "weight": whole(1, MAX_CLASS_WEIGHT),
     "min_share": whole(0, 99),
 }
 RULES: Final[Mapping[str, Check]] = {
@@ -114,6 +116,7 @@ RULES: Final[Mapping[str, Check]] = {
     "paused": flag,
 }
 PLAN: Final[Mapping[str, Check]] = {field: check for field, check in RULES.items() if field != "plan"}
+GROUP: Final[Mapping[str, Check]] = {"weight": whole(1, MAX_WEIGHT)}
 LIMITS: Final[Mapping[str, Check]] = {
     "max_queued_runs": limit(1, MAX_RUNS),
     "max_queued_bytes": limit(1, MAX_SUM),

@@ -45,16 +45,46 @@ POLICY = Policy(
     name="live",
     quantum=500,
     window=Window(runs=32, tokens=1_000_000),
-    classes=(PriorityClass(name="urgent", default_estimate=100), PriorityClass(name="batch")),
-    tenants={"acme.com": TenantRules(plan="pro", weight=4, max_runs_in_flight=8)},
+    classes=(PriorityClass(name="urgent", default_estimate=100), PriorityClass(name="batch", min_share=10)),
+    groups={"acme": 3},
+    tenants={"acme.com": TenantRules(plan="pro", group="acme", weight=4, max_runs_in_flight=8)},
 )
 BODY = '{"max_tokens":4096,"payload":{"text":"é\\n"},"headers":{"trace":"00-ab"}}'.encode()
 
 ROWS: dict[str, Row] = {
-    "shard": records.ShardRecord(3, 4, 2, 1_041, 1_764_000_000_000, 500, 77, 65_536),
+    "shard": records.ShardRecord(3, 4, 2, 1_041, 1_764_000_000_000, 500, 77, 65_536, 1_763_999_999_000, 21),
     "policy": records.PolicyRecord(6, POLICY),
-    "ring": records.RingRecord("batch", 12, 4, visiting=True, next_place=9),
-    "flow": records.FlowRecord("batch", "acme.com", 4, -250, 12, True, FlowState.BLOCKED, 900, 800, 7, 5),  # noqa: FBT003
+    "ring": records.RingRecord(
+        "batch",
+        12,
+        4,
+        visiting=True,
+        next_place=9,
+        deficit=-4_000,
+        max_estimate=1_200,
+        max_under=300,
+        max_over=200,
+        past_charged=5_000,
+        past_dispatched=6,
+        past_ended=4,
+    ),
+    "flow": records.FlowRecord(
+        class_="batch",
+        tenant="acme.com",
+        place=4,
+        deficit=-250,
+        accrued=12,
+        half_visit=True,
+        state=FlowState.BLOCKED,
+        charged=900,
+        actual=800,
+        dispatched=7,
+        ended=5,
+        settled_estimate=850,
+        base=-3_100,
+        peak=2,
+        left=20,
+    ),
     "run": records.RunRecord(
         "acme.com", "r/1", "summarise", "batch", 41, 1_200, 4_096, None, 3, 60_000, 1_764_000_000_000, 0, BODY
     ),
@@ -74,9 +104,15 @@ ROWS: dict[str, Row] = {
         expires_ms=1_764_000_062_000,
         lease_ms=60_000,
         heard=True,
+        class_pays=True,
     ),
-    "history": records.HistoryRecord("acme.com", "summarise", 9, 78_643_200, 6_553_600, 1_040),
-    "ended": records.EndedRecord(1_041, 1_764_000_000_000, [("acme.com", "r/0"), ("globex", 'r"\n')]),
+    "history": records.HistoryRecord("acme.com", "summarise", 9, 78_643_200, 6_553_600, 19, {-3: 2, 0: 7}),
+    "ended": records.EndedRecord(
+        1_041,
+        1_764_000_000_000,
+        [("acme.com", "r/0"), ("globex", 'r"\n')],
+        [("acme.com", "r/0", "batch", 1, 1_200)],
+    ),
     "positions": PositionsRecord(2, {"requests": 41, "completions": 30}, {"requests": 4, "dispatch": 8}),
 }
 

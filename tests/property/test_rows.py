@@ -18,12 +18,13 @@ texts = names | st.sampled_from(['","', "\n", "[", '\\"', "a/b:c|d", "\x00", "\u
 small = st.integers(0, 2**31 - 1)
 signed = st.integers(-(2**63), 2**63 - 1)
 optional = st.none() | signed
+counted = st.dictionaries(signed, signed, max_size=3)
 bodies = st.binary() | st.sampled_from([b"", b"\n", b"\n\n", b'{"payload":1}', b'\n{"payload":"\xc3\xa9"}\n'])
 
 rows: st.SearchStrategy[Row] = st.one_of(
-    st.builds(records.ShardRecord, *[signed] * 8),
-    st.builds(records.PolicyRecord, signed, policies),
-    st.builds(records.RingRecord, texts, signed, signed, st.booleans(), signed),
+    st.builds(records.ShardRecord, *[signed] * 10),
+    st.builds(records.PolicyRecord, signed, policies()),
+    st.builds(records.RingRecord, texts, signed, signed, st.booleans(), *[signed] * 8),
     st.builds(
         records.FlowRecord,
         texts,
@@ -33,7 +34,7 @@ rows: st.SearchStrategy[Row] = st.one_of(
         signed,
         st.booleans(),
         st.sampled_from(FlowState),
-        *[signed] * 4,
+        *[signed] * 8,
     ),
     st.builds(
         records.RunRecord,
@@ -45,10 +46,16 @@ rows: st.SearchStrategy[Row] = st.one_of(
         *[signed] * 4,
         bodies,
     ),
-    st.builds(records.RetryRecord, texts, texts, *[signed] * 3, st.dictionaries(signed, signed, max_size=3)),
-    st.builds(records.FlightRecord, *[texts] * 4, small, *[signed] * 8, st.booleans(), st.booleans()),
-    st.builds(records.HistoryRecord, texts, texts, *[signed] * 4),
-    st.builds(records.EndedRecord, small, signed, st.lists(st.tuples(texts, texts), max_size=3)),
+    st.builds(records.RetryRecord, texts, texts, *[signed] * 3, counted),
+    st.builds(records.FlightRecord, *[texts] * 4, small, *[signed] * 8, *[st.booleans()] * 3),
+    st.builds(records.HistoryRecord, texts, texts, *[signed] * 4, counted),
+    st.builds(
+        records.EndedRecord,
+        small,
+        signed,
+        st.lists(st.tuples(texts, texts), max_size=3),
+        st.lists(st.tuples(texts, texts, texts, signed, signed), max_size=3),
+    ),
     st.builds(
         PositionsRecord, signed, st.dictionaries(texts, signed, max_size=3), st.dictionaries(texts, signed, max_size=3)
     ),
@@ -104,6 +111,6 @@ def test_every_kind_is_tried_here() -> None:
 
 def test_states_are_kept_as_numbers() -> None:
     flow = records.FlowRecord("c", "t", 0, state=FlowState.BLOCKED)
-    assert encode(flow) == b"[1,0,0,0,false,2,0,0,0,0]"
+    assert encode(flow) == b"[1,0,0,0,false,2,0,0,0,0,0,0,0,0]"
     with pytest.raises(StateUnreadable):
-        decode(row_key(flow), b"[1,0,0,0,0,9,0,0,0,0]")
+        decode(row_key(flow), b"[1,0,0,0,false,9,0,0,0,0,0,0,0,0]")

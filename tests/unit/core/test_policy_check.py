@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.core import policy_fields
+from streams.core import policy_check, policy_fields
 from streams.core.policy import Policy, PriorityClass, TenantRules, Window
 from streams.core.policy_check import (
     MAX_CLASSES,
+    MAX_GROUP,
     MAX_TENANTS,
     PolicyInvalid,
     Problem,
@@ -41,14 +42,14 @@ def test_nothing_stated_is_the_built_in_policy() -> None:
     assert parse_policy({}) == Policy()
 
 
-@given(policies)
+@given(policies())
 def test_a_policys_document_states_that_policy(policy: Policy) -> None:
     document = policy_document(policy)
     assert parse_policy(document) == policy
     assert parse_policy(json.loads(json.dumps(document))) == policy
 
 
-@given(policies)
+@given(policies())
 def test_a_document_states_everything(policy: Policy) -> None:
     assert set(policy_document(policy)) == {each.name for each in fields(Policy)} | {"plans"}
 
@@ -84,6 +85,29 @@ def test_the_default_may_have_a_plan_of_its_own() -> None:
 def test_classes_keep_their_order() -> None:
     policy = parse_policy({"classes": [{"name": "urgent", "default_estimate": 50}, {"name": "batch"}]})
     assert policy.classes == (PriorityClass(name="urgent", default_estimate=50), PriorityClass(name="batch"))
+
+
+def test_tenants_of_a_group_name_it_or_their_plan_does() -> None:
+    policy = parse_policy(
+        {
+            "groups": {"acme": {"weight": 3}, "umbrella": {}},
+            "plans": {"of-acme": {"group": "acme", "weight": 2}},
+            "tenants": {
+                "a": {"group": "acme"},
+                "b": {"plan": "of-acme"},
+                "c": {"plan": "of-acme", "group": "umbrella"},
+            },
+        }
+    )
+    assert policy.groups == {"acme": 3, "umbrella": 1}
+    assert [policy.rules_for(tenant).group for tenant in "abcd"] == ["acme", "acme", "umbrella", None]
+
+
+def test_classes_share_by_weight_or_are_promised_a_part() -> None:
+    shares = parse_policy({"between_classes": "shares", "classes": [{"name": "a", "weight": 3}, {"name": "b"}]})
+    assert [each.weight for each in shares.classes] == [3, 1]
+    strict = parse_policy({"classes": [{"name": "a"}, {"name": "b", "min_share": 10}]})
+    assert [each.min_share for each in strict.classes] == [0, 10]
 
 
 def test_unlimited_and_null_say_the_same() -> None:
@@ -138,6 +162,31 @@ def test_a_quantum_that_is_none(quantum: Any) -> None:
         ({"leases": {"lease_ms": 9, "max_lease_ms": 8}}, "leases.lease_ms", "max_lease_ms (8)"),
         ({"leases": {"backoff_ms": 9, "max_backoff_ms": 8}}, "leases.backoff_ms", "max_backoff_ms (8)"),
         ({"memory": {"ended_runs": 10**30}}, "memory.ended_runs", "at most"),
+        ({"memory": {"histories": 9, "tenant_histories": 10}}, "memory.tenant_histories", "histories (9)"),
+        ({"on_removal": "forget"}, "on_removal", '"serve", "reject"'),
+        ({"between_classes": "fair"}, "between_classes", '"strict", "shares"'),
+        ({"between_classes": "fair", "classes": [{"name": "a", "weight": 2}]}, "between_classes", "must be one of"),
+        ({"classes": [{"name": "a", "weight": 2}]}, "classes[0].weight", '= "shares"'),
+        (
+            {"between_classes": "shares", "classes": [{"name": "b"}, {"name": "a", "min_share": 5}]},
+            "classes[1].min_share",
+            '= "strict"',
+        ),
+        ({"classes": [{"name": "a", "min_share": 100}]}, "classes[0].min_share", "at most 99"),
+        ({"classes": [{"name": name, "min_share": 50} for name in "ab"]}, "classes", "at most 99 in sum (got 100)"),
+        ({"groups": {"acme": {"weight": 0}}}, "groups.acme.weight", "at least 1"),
+        ({"groups": {"acme": {"wait": 3}}}, "groups.acme.wait", 'did you mean "weight"?'),
+        ({"groups": {"acme": 3}}, "groups.acme", "must be a table"),
+        ({"groups": {"": {}}}, 'groups.""', "1 to 255"),
+        ({"groups": ["acme"]}, "groups", "[groups.NAME]"),
+        ({"groups": {"acme": {}}, "tenants": {"a": {"group": "amce"}}}, "tenants.a.group", 'did you mean "acme"?'),
+        ({"tenants": {"a": {"group": "acme"}}}, "tenants.a.group", "no such group"),
+        (
+            {"plans": {"p": {"group": "acme"}}, "tenants": {"a": {"plan": "p"}}},
+            "tenants.a.group",
+            "no such group",
+        ),
+        ({"groups": {"acme": {}}, "default": {"group": "acme"}}, "default.group", "only tenants that are named"),
         ({"name": 5}, "name", "must be text"),
         ({"name": "x" * 256}, "name", "1 to 255"),
     ],
@@ -150,6 +199,15 @@ def test_a_problem_is_named_with_its_place(document: Any, where: str, said: str)
 
 def test_too_many_tenants() -> None:
     assert only_problem({"tenants": {str(n): {} for n in range(MAX_TENANTS + 1)}}).where == "tenants"
+
+
+def test_too_many_tenants_in_a_group() -> None:
+    crowd = {str(n): {"group": "acme"} for n in range(MAX_GROUP)}
+    full = {"groups": {"acme": {}}, "tenants": crowd}
+    assert parse_policy(full).rules_for("0").group == "acme"
+    crowd["one more"] = {"group": "acme"}
+    problem = only_problem(full)
+    assert (problem.where, problem.value) == ("groups.acme", MAX_GROUP + 1)
 
 
 def test_all_problems_are_found_at_once() -> None:
@@ -175,7 +233,9 @@ _values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-_fields = st.sampled_from([*policy_fields.POLICY, *policy_fields.RULES, "classes", "plans", "tenants", "default"])
+_fields = st.sampled_from(
+    [*policy_fields.POLICY, *policy_fields.RULES, "classes", "plans", "groups", "tenants", "default"]
+)
 
 
 @given(st.dictionaries(_fields, _values | st.dictionaries(_fields, _values, max_size=3), max_size=4))
@@ -197,7 +257,9 @@ def test_whatever_is_stated_is_a_policy_or_a_list_of_problems(document: dict[str
         (policy_fields.ESTIMATES, Policy().estimates),
         (policy_fields.LEASES, Policy().leases),
         (policy_fields.MEMORY, Policy().memory),
+        (policy_fields.POLICY, Policy()),
     ],
 )
 def test_every_field_of_a_policy_has_a_check(checks: dict[str, Any], record: Any) -> None:
-    assert list(checks) == [each.name for each in fields(record)]
+    sections = set(policy_check._SECTIONS)
+    assert set(checks) == {each.name for each in fields(record)} - sections
