@@ -7,11 +7,12 @@ from dataclasses import replace
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from streams.core.policy import Estimates, Leases, Limits, Memory, Policy, TenantRules
+from streams.core.policy import Estimates, Leases, Limits, Memory, Policy, PriorityClass, TenantRules
 from tests.builders import make_policy
 
 TENANTS = ("a", "b", "c", "d")
 CLASSES = ("high", "mid", "low")
+GROUPS = ("g", "h")
 
 ids = st.text("ab/", min_size=1, max_size=2)
 
@@ -31,9 +32,10 @@ def examples(times: int) -> settings:
 
 
 def tenant_rules() -> st.SearchStrategy[TenantRules]:
-    """Rules of a tenant that say something about order: its weight, caps of its own, pauses."""
+    """Rules of a tenant that say something about order: its weight and group, caps of its own, pauses."""
     return st.builds(
         TenantRules,
+        group=st.sampled_from((None, None, *GROUPS)),
         weight=weights,
         max_runs_in_flight=st.none() | st.integers(1, 3),
         max_tokens_in_flight=st.none() | st.integers(1, 30),
@@ -43,21 +45,34 @@ def tenant_rules() -> st.SearchStrategy[TenantRules]:
 
 @st.composite
 def order_policies(draw: st.DrawFn, classes: tuple[str, ...] = CLASSES) -> Policy:
-    """A policy that differs from another in everything that bears on the order: quantum, window, weights, caps."""
+    """A policy that differs from another in all that bears on the order: quantum, window, classes, weights, caps."""
     runs = draw(st.none() | st.integers(1, 5))
     tokens = draw(st.integers(1, 60) if runs is None else st.none() | st.integers(1, 60))
-    return make_policy(
+    policy = make_policy(
         quantum=draw(quanta),
         runs=runs,
         tokens=tokens,
         rules={tenant: draw(tenant_rules()) for tenant in TENANTS},
-        classes=tuple(draw(st.permutations(classes))),
+    )
+    shares = draw(st.booleans())
+    return replace(
+        policy,
+        between_classes="shares" if shares else "strict",
+        classes=tuple(
+            PriorityClass(
+                name=name,
+                weight=draw(weights) if shares else 1,
+                min_share=0 if shares else draw(st.sampled_from((0, 0, 1, 10, 33))),
+            )
+            for name in draw(st.permutations(classes))
+        ),
+        groups={group: draw(weights) for group in GROUPS},
     )
 
 
 @st.composite
 def door_policies(draw: st.DrawFn) -> Policy:
-    """A policy with every rule tight enough to be met: limits, memory, leases, classes that come and go."""
+    """A policy with every rule tight enough to be met: limits, memory, leases, classes and tenants that come and go."""
     order = draw(order_policies(CLASSES[: draw(st.integers(1, len(CLASSES)))]))
     runs, tokens = st.sampled_from((None, None, 1, 4)), st.sampled_from((None, None, 200, 2_000))
     tenants = {
@@ -68,10 +83,12 @@ def door_policies(draw: st.DrawFn) -> Policy:
     return replace(
         order,
         tenants=tenants,
-        default=draw(tenant_rules()),
+        default=replace(draw(tenant_rules()), group=None),
         closed=draw(rarely),
+        on_removal=draw(st.sampled_from(("serve", "reject"))),
         limits=Limits(
             max_queued_runs=draw(st.sampled_from((None, None, 4, 8))),
+            max_queued_bytes=draw(st.sampled_from((None, None, None, 1, 6, 10))),
             overload=draw(st.sampled_from(("refuse", "drop_longest"))),
             max_run_tokens=draw(st.sampled_from((None, None, None, 50_000))),
         ),
@@ -88,5 +105,11 @@ def door_policies(draw: st.DrawFn) -> Policy:
             backoff_ms=draw(st.sampled_from((0, 5, 50))),
             max_backoff_ms=80,
         ),
-        memory=Memory(ended_ms=draw(st.integers(0, 500)), ended_runs=draw(st.integers(0, 5))),
+        memory=Memory(
+            ended_ms=draw(st.integers(0, 500)),
+            ended_runs=draw(st.integers(0, 5)),
+            flows=draw(st.sampled_from((1_000, 1_000, 2, 4))),
+            histories=draw(st.integers(2, 5)),
+            tenant_histories=draw(st.integers(1, 2)),
+        ),
     )

@@ -14,7 +14,7 @@ from streams.core.dispatching import MAX_DISPATCHES
 from streams.core.effects import Effects
 from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED, Completion, Input, SetPolicy
 from streams.core.policy import Policy
-from streams.core.records import RUN, SHARD, FlightRecord, FlowRecord, ShardRecord
+from streams.core.records import RUN, SHARD, FlightRecord, FlowRecord, RingRecord, ShardRecord
 from streams.core.shard import Shard
 from tests.assertions import assert_drained, assert_works, plain, rows_of, said
 from tests.builders import make_cancel, make_report, make_submit
@@ -244,7 +244,9 @@ class Door(RuleBasedStateMachine):
         assert self.books.open_runs == sum(key[0] == RUN for key in self.driver.rows)
         assert len(self.books.open_attempts) == len(self._flights())
         flows = [row for row in self.driver.rows.values() if isinstance(row, FlowRecord)]
-        assert self.books.spent == sum(flow.actual for flow in flows)
+        rings = [row for row in self.driver.rows.values() if isinstance(row, RingRecord)]
+        known, forgotten = sum(flow.actual for flow in flows), sum(ring.past_charged for ring in rings)
+        assert self.books.spent == known + forgotten
         assert_works(self.driver.shard, effects)
         if self.twin is not None:
             assert said(self.twin.step(inputs, self.driver.now_ms)) == said(effects)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,10 +10,10 @@ import pytest
 from streams.core import counts
 from streams.core.dispatching import MAX_DISPATCHES
 from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED
-from streams.core.policy import Estimates, Leases, Limits, Memory, Policy, TenantRules
+from streams.core.policy import Estimates, Leases, Limits, Memory, Policy, PriorityClass, TenantRules
 from tests.builders import make_policy
 from tests.property.test_door import RUNS, Door
-from tests.strategies import CLASSES, TENANTS
+from tests.strategies import CLASSES, GROUPS, TENANTS
 
 STATUSES = (STARTED, HEARTBEAT, SUCCEEDED, FAILED, RETURNED)
 MOVES = {
@@ -36,25 +37,52 @@ NEEDS_ATTEMPTS = {"report", "report_all"}
 
 def random_policy(draw: Random) -> Policy:
     classes = draw.sample(CLASSES, draw.randint(1, 3))
-    return make_policy(
+    shares = draw.random() < 0.5
+    tenants = draw.sample(TENANTS, draw.choice((2, 4, 4)))
+    policy = make_policy(
         quantum=draw.choice((1, 20, 100)),
         runs=draw.choice((None, 2, 5)),
         tokens=draw.choice((50, 500)),
         rules={
             tenant: TenantRules(
+                group=draw.choice((None, *GROUPS)),
                 weight=draw.randint(1, 4),
                 max_runs_in_flight=draw.choice((None, None, 1, 2)),
                 max_tokens_in_flight=draw.choice((None, None, 30)),
                 max_queued_runs=draw.choice((None, None, 3)),
                 paused=draw.random() < 0.05,
             )
-            for tenant in TENANTS
+            for tenant in tenants
         },
-        classes=tuple(classes),
+        closed=draw.random() < 0.2,
         estimates=Estimates(source=draw.choice(("history", "hint", "max"))),
         leases=Leases(lease_ms=draw.choice((20, 200)), max_lease_ms=200, backoff_ms=draw.choice((0, 5, 50))),
-        limits=Limits(max_queued_runs=draw.choice((None, 8)), overload=draw.choice(("refuse", "drop_longest"))),
-        memory=Memory(ended_ms=draw.choice((20, 300)), ended_runs=draw.choice((0, 3, 100))),
+        limits=Limits(
+            max_queued_runs=draw.choice((None, 8)),
+            max_queued_bytes=draw.choice((None, 6, 12)),
+            overload=draw.choice(("refuse", "drop_longest")),
+        ),
+        memory=Memory(
+            ended_ms=draw.choice((20, 300)),
+            ended_runs=draw.choice((0, 3, 100)),
+            flows=draw.choice((1_000, 2, 4)),
+            histories=draw.randint(2, 5),
+            tenant_histories=draw.randint(1, 2),
+        ),
+    )
+    return replace(
+        policy,
+        between_classes="shares" if shares else "strict",
+        classes=tuple(
+            PriorityClass(
+                name=name,
+                weight=draw.randint(1, 4) if shares else 1,
+                min_share=0 if shares else draw.choice((0, 5, 30)),
+            )
+            for name in classes
+        ),
+        groups={group: draw.randint(1, 4) for group in GROUPS},
+        on_removal=draw.choice(("serve", "reject")),
     )
 
 
