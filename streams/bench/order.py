@@ -14,76 +14,84 @@ from streams.core.ring import Ring
 from streams.core.runs import Run, RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-_QUANTUM: Final = 1_000
+QUANTUM: Final = 1_000  # tokens
 _RULES: Final = TenantRules()
 
 
-def ring_rate(flows: int, runs: int, cost: int) -> int:
+def ring_rate(flows: int, runs: int, cost: int) -> float:
     """Return runs per second, each queued and served once, over `flows` flows that stay backlogged."""
     ring = Ring(RingRecord(class_="bench"))
-    members = []
-    for place in range(flows):
-        tenant = Tenant(f"tenant-{place}", _RULES)
-        flow = Flow(FlowRecord(class_="bench", tenant=tenant.name, place=place), tenant, _QUANTUM)
+    members = _flows(flows)
+    for flow in members:
         ring.add(flow)
-        members.append(flow)
-    waiting = [_run(number, cost, members[number % flows]) for number in range(runs + flows)]
-    for flow, run in zip(members, waiting, strict=False):
-        flow.queue.put(run)
+    waiting = _backlog(members, runs, cost)
+    for flow in members:
         ring.refresh(flow)
     begun = clock.monotonic()
-    for run in waiting[flows:]:
-        served = ring.next()
-        assert served is not None, "every flow is backlogged"
-        head = served.queue.head()
-        assert head is not None, "it is its turn"
-        served.queue.put(run)
-        served.queue.drop(head, RunState.IN_FLIGHT)
-        charge(served, head.estimate)
-        ring.refresh(served)
-    return round(runs / (clock.monotonic() - begun))
+    for run in waiting:
+        flow_ = ring.next()
+        assert flow_ is not None, "every flow is backlogged"
+        _serve(flow_, run)
+        ring.refresh(flow_)
+    return runs / (clock.monotonic() - begun)
 
 
-def sweep_rate(flows: int, runs: int, cost: int) -> int:
-    """The same by walking the flows: each is visited in each round, whether it can afford its head or not."""
-    queues = [deque([cost]) for _ in range(flows)]
-    deficits = [0] * flows
-    served = 0
+def sweep_rate(flows: int, runs: int, cost: int) -> float:
+    """The same by walking over the same flows: each is visited in each round, whether it can afford its head or not.
 
-    def sweep() -> None:
-        nonlocal served
-        for place, queue in enumerate(queues):
-            deficits[place] += _QUANTUM
-            while deficits[place] >= queue[0]:
-                deficits[place] -= queue.popleft()
-                queue.append(cost)
-                served += 1
-
+    It knows no caps, no pauses and no flow that runs empty: it is what the ring costs at the very least.
+    """
+    members = _flows(flows)
+    waiting = _backlog(members, runs, cost)
     begun = clock.monotonic()
+    served = 0
     while served < runs:
-        sweep()
-    return round(served / (clock.monotonic() - begun))
+        for flow in members:
+            flow.deficit += flow.rate
+            while flow.deficit >= cost and served < runs:
+                _serve(flow, next(waiting))
+                served += 1
+    return runs / (clock.monotonic() - begun)
 
 
-def fifo_rate(runs: int, cost: int) -> int:
-    """The same through one plain queue: what fairness is paid for against."""
-    tenant = Tenant("tenant", _RULES)
-    flow = Flow(FlowRecord(class_="bench", tenant=tenant.name, place=0), tenant, _QUANTUM)
-    queue: deque[Run] = deque([_run(0, cost, flow)])
-    waiting = [_run(number, cost, flow) for number in range(1, runs + 1)]
+def fifo_rate(runs: int, cost: int) -> float:
+    """The same through one plain queue of everybody's: what fairness is paid for against."""
+    waiting = _backlog(_flows(1), runs, cost)
+    queue: deque[Run] = deque([next(waiting)])
     spent = 0
     begun = clock.monotonic()
     for run in waiting:
         queue.append(run)
         spent += queue.popleft().estimate
-    return round(runs / (clock.monotonic() - begun))
+    return runs / (clock.monotonic() - begun)
 
 
-def best_of(times: int, measure: Callable[[], int]) -> int:
-    """Return the best of some measurements: noise only ever slows down."""
-    return max(measure() for _ in range(times))
+def _serve(flow: Flow, another: Run) -> None:
+    """Serve the head of a flow and queue another run behind it."""
+    queue = flow.queue
+    head = queue.head()
+    assert head is not None, "it is backlogged"
+    queue.put(another)
+    queue.drop(head, RunState.IN_FLIGHT)
+    charge(flow, head.estimate)
+
+
+def _flows(number: int) -> list[Flow]:
+    members = []
+    for place in range(number):
+        tenant = Tenant(f"tenant-{place}", _RULES)
+        members.append(Flow(FlowRecord(class_="bench", tenant=tenant.name, place=place), tenant, QUANTUM))
+    return members
+
+
+def _backlog(members: list[Flow], runs: int, cost: int) -> Iterator[Run]:
+    """Queue one run in each flow; return `runs` more, made before the clock runs."""
+    for position, flow in enumerate(members):
+        flow.queue.put(_run(position, cost, flow))
+    flows = len(members)
+    return iter([_run(flows + number, cost, members[number % flows]) for number in range(runs)])
 
 
 def _run(number: int, cost: int, flow: Flow) -> Run:

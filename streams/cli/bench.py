@@ -36,11 +36,17 @@ def e2e(
 @app.command()
 def core(
     *,
-    runs: Annotated[int, typer.Option(min=1, help="Runs a case.")] = 100_000,
-    idle: Annotated[int, typer.Option(min=0, help="Known tenants without work, in the case that has them.")] = 100_000,
+    runs: Annotated[int, typer.Option(min=1, help="Runs a case and round.")] = 50_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Times that every case is measured, in turn.")] = 5,
+    tenants: Annotated[int, typer.Option(min=1, help="Tenants with work, in the case that has many.")] = 100_000,
+    idle: Annotated[
+        int, typer.Option(min=1, help="Known tenants without work, in the case that has them.")
+    ] = 1_000_000,
+    profile: Annotated[bool, typer.Option("--profile", help="Where the time goes, instead of the rates.")] = False,
     json: options.Json = False,
 ) -> None:
     """Decisions a second of the core by itself, and what they do not depend on."""
     from streams.bench.core import CoreOptions, run_core
 
-    raise typer.Exit(run_core(CoreOptions(runs=runs, idle=idle, json=json)))
+    settings = CoreOptions(runs=runs, rounds=rounds, tenants=tenants, idle=idle, profile=profile, json=json)
+    raise typer.Exit(run_core(settings))
