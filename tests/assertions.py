@@ -51,8 +51,11 @@ def plain(record: Record) -> Record:
     copy: Record = kind(*fields(record))
     if isinstance(copy, RetryRecord):
         copy.lost = dict(copy.lost)
+    elif isinstance(copy, HistoryRecord):
+        copy.ratios = dict(copy.ratios)
     elif isinstance(copy, EndedRecord):
         copy.runs = list(copy.runs)
+        copy.lost = list(copy.lost)
     return copy
 
 

@@ -5,28 +5,41 @@ settled when it ends. A (tenant, workflow) without much history leans on a prior
 tenants of the shard, else the tenant's over its workflows, else the class's default; the prior weighs as much
 as `prior_runs` runs. Older runs fade: the mean follows about the last `decay_runs`.
 
+How far off the estimates were is kept beside the mean, for people: a mean, and a sketch of actual / estimate
+(`ratios`) of the last 128 to 255 runs.
+
+Memory is bounded: a tenant has at most `memory.tenant_histories`, the shard `memory.histories`; above that the least
+recently used are forgotten, a tenant's own first, so that one who invents workflows forgets its own. What counts
+as use is a run that has ended with its cost, not a request: requests are free.
+
 Fixed point, `tokens << 16`, integers only: the same history gives the same estimate on any machine.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections import Counter, OrderedDict
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from streams.core.ratios import error_quantile
+from streams.core.ratios import bucket_of, error_quantile, halved
 from streams.core.records import HISTORY, HistoryRecord, Key, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streams.core.inputs import Submit
-    from streams.core.policy import Estimates
-    from streams.core.records import FlightRecord
+    from streams.core.policy import Estimates, Policy
+    from streams.core.records import FlightRecord, Record
 
 FP_BITS: Final = 16
+MAX_COUNTED: Final = 256  # runs in a sketch; when it is full all its counts are halved
+# Histories above a limit that are forgotten for one run that ends, at most. One run brings at most one new history,
+# so two let the number sink to a limit that has been lowered, and the rows of a step stay few.
+MAX_FORGOTTEN: Final = 2
 _FIELDS: Final = fields_of(HistoryRecord)
 _ONE: Final = 1 << FP_BITS
 _HALF: Final = _ONE >> 1
+
+Name = TypeVar("Name")
 
 
 def follow(mean_fp: int, sample_fp: int, count: int, decay: int) -> int:
@@ -44,17 +57,28 @@ class _Mean:
         self.number = 0
 
 
+class _OfTenant(_Mean):
+    """The histories of a tenant by workflow, the least recently used first, and their mean."""
+
+    __slots__ = ("histories",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.histories: OrderedDict[str, History] = OrderedDict()
+
+
 class History(HistoryRecord):
     """The history of a (tenant, workflow). A `HistoryRecord` itself, so that it can be written as a row as it is."""
 
-    __slots__ = ("key", "of_tenant", "of_workflow")
+    __slots__ = ("counted", "key", "of_tenant", "of_workflow")
 
-    def __init__(self, record: HistoryRecord, of_workflow: _Mean, of_tenant: _Mean) -> None:
-        """Adopt a record and count in the means above it."""
+    def __init__(self, record: HistoryRecord, of_workflow: _Mean, of_tenant: _OfTenant) -> None:
+        """Adopt a record and count it in the means above it."""
         super().__init__(*_FIELDS(record))
         self.key: Key = (HISTORY, record.tenant, record.workflow)
         self.of_workflow = of_workflow
         self.of_tenant = of_tenant
+        self.counted = sum(self.ratios.values())
         for mean in (of_workflow, of_tenant):
             mean.sum_fp += record.mean_fp
             mean.number += 1
@@ -68,19 +92,31 @@ class History(HistoryRecord):
         self.of_workflow.sum_fp += change_fp
         self.of_tenant.sum_fp += change_fp
         self.error_fp = follow(self.error_fp, abs(actual - estimate) << FP_BITS, self.count, decay)
+        bucket, ratios = bucket_of(actual, estimate), self.ratios
+        ratios[bucket] = ratios.get(bucket, 0) + 1
+        self.counted += 1
+        if self.counted >= MAX_COUNTED:
+            self.ratios = halved(ratios)
+            self.counted //= 2
+
+    def leave(self) -> None:
+        """Take it out of the means above."""
+        for mean in (self.of_workflow, self.of_tenant):
+            mean.sum_fp -= self.mean_fp
+            mean.number -= 1
 
 
 class Estimator:
     """All histories of a shard."""
 
-    __slots__ = ("_of_tenant", "_of_workflow", "histories")
+    __slots__ = ("_tenants", "_workflows", "histories")
 
     def __init__(self, histories: Iterable[HistoryRecord] = ()) -> None:
         """Begin with the histories given."""
-        self.histories: dict[tuple[str, str], History] = {}
-        self._of_workflow: dict[str, _Mean] = {}
-        self._of_tenant: dict[str, _Mean] = {}
-        for history in histories:
+        self.histories: OrderedDict[Key, History] = OrderedDict()  # the least recently used first
+        self._tenants: dict[str, _OfTenant] = {}  # those with a history
+        self._workflows: dict[str, _Mean] = {}  # the same
+        for history in sorted(histories, key=lambda each: each.last_use):
             self._add(history)
 
     def estimate(self, submit: Submit, default: int, rules: Estimates) -> int:
@@ -100,37 +136,65 @@ class Estimator:
             tokens = min(tokens, submit.max_tokens)
         return max(tokens, rules.min_charge)
 
-    def learn(self, flight: FlightRecord, actual: int, *, step: int, decay: int) -> History:
-        """Take in what a run has cost; return the changed row."""
-        history = self.histories.get((flight.tenant, flight.workflow))
+    def learn(
+        self, flight: FlightRecord, actual: int, *, use: int, policy: Policy, changed: dict[Key, Record | None]
+    ) -> None:
+        """Take in what a run has cost, in tokens, and forget what has become too much (`policy.memory`). O(1).
+
+        The rows that change are named in `changed`. `use` must be larger than at any time before: it is the order in
+        which histories are forgotten, and survives with them.
+        """
+        tenant = self._tenants.get(flight.tenant)
+        history = tenant.histories.get(flight.workflow) if tenant is not None else None
         if history is None:
             history = self._add(HistoryRecord(tenant=flight.tenant, workflow=flight.workflow))
-        history.last_use = step
-        history.follow(actual, flight.estimate, decay)
-        return history
+        else:
+            self.histories.move_to_end(history.key)
+            history.of_tenant.histories.move_to_end(history.workflow)
+        history.last_use = use
+        history.follow(actual, flight.estimate, policy.estimates.decay_runs)
+        changed[history.key] = history
+        self._forget(history.of_tenant.histories, policy.memory.tenant_histories, changed)
+        self._forget(self.histories, policy.memory.histories, changed)
 
     def errors_of(self, tenant: str) -> tuple[int, int] | None:
         """Return the median and the 90th percentile of |actual - estimate| / estimate over a tenant's last runs.
 
         In parts per million of the estimate: 0 is right, 3,000,000 a run that cost four times its estimate. A run
-        within an eighth of its estimate counts as right, see `ratios`. None: no run of the tenant is remembered.
+        that costs at most an eighth more or a sixteenth less counts as right, see `ratios`. Each workflow weighs as
+        many runs as its sketch holds. None: no run of the tenant is remembered. O(histories of the tenant).
         """
+        known = self._tenants.get(tenant)
+        if known is None:
+            return None
         counts: Counter[int] = Counter()
-        for history in self.histories.values():
-            if history.tenant == tenant:
-                counts.update(history.ratios)
-        return (error_quantile(counts, 50), error_quantile(counts, 90)) if counts else None
+        for history in known.histories.values():
+            counts.update(history.ratios)
+        return error_quantile(counts, 50), error_quantile(counts, 90)
 
     def _add(self, record: HistoryRecord) -> History:
-        means = (
-            self._of_workflow.setdefault(record.workflow, _Mean()),
-            self._of_tenant.setdefault(record.tenant, _Mean()),
-        )
-        history = self.histories[record.tenant, record.workflow] = History(record, *means)
+        of_workflow = self._workflows.setdefault(record.workflow, _Mean())
+        of_tenant = self._tenants.get(record.tenant)
+        if of_tenant is None:
+            of_tenant = self._tenants[record.tenant] = _OfTenant()
+        history = History(record, of_workflow, of_tenant)
+        self.histories[history.key] = of_tenant.histories[record.workflow] = history
         return history
 
+    def _forget(self, histories: OrderedDict[Name, History], limit: int, changed: dict[Key, Record | None]) -> None:
+        for _ in range(min(len(histories) - limit, MAX_FORGOTTEN)):
+            history = next(iter(histories.values()))
+            del self.histories[history.key], history.of_tenant.histories[history.workflow]
+            history.leave()
+            if not history.of_workflow.number:
+                del self._workflows[history.workflow]
+            if not history.of_tenant.number:
+                del self._tenants[history.tenant]
+            changed[history.key] = None
+
     def _from_history(self, tenant: str, workflow: str, default: int, prior_runs: int) -> int:
-        history = self.histories.get((tenant, workflow))
+        of_tenant = self._tenants.get(tenant)
+        history = of_tenant.histories.get(workflow) if of_tenant is not None else None
         if history is None:
             return (self._prior_fp(tenant, workflow, default) + _HALF) >> FP_BITS
         if history.count >= prior_runs << 8:  # the prior weighs less than 1/256
@@ -140,7 +204,7 @@ class Estimator:
         return (blend_fp + _HALF) >> FP_BITS
 
     def _prior_fp(self, tenant: str, workflow: str, default: int) -> int:
-        for mean in (self._of_workflow.get(workflow), self._of_tenant.get(tenant)):
+        for mean in (self._workflows.get(workflow), self._tenants.get(tenant)):
             if mean is not None:
                 return mean.sum_fp // mean.number
         return default << FP_BITS

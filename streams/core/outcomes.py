@@ -109,9 +109,9 @@ def _finish(state: State, flight: Flight, completion: Completion) -> None:
         actual, reported = _cost(state, flight, completion.tokens)
         _settle(state, flight, actual, status, reported=reported)
         if reported:
-            decay = state.policy.policy.estimates.decay_runs
-            history = state.estimator.learn(flight, actual, step=out.step, decay=decay)
-            out.changed[history.key] = history
+            state.record.uses += 1
+            policy, use = state.policy.policy, state.record.uses
+            state.estimator.learn(flight, actual, use=use, policy=policy, changed=out.changed)
     run = flight.flow.account.runs.get(flight.run_id)
     if run is None or flight.revoked:
         return  # the run had ended by another way; only this account was open

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from streams.core.estimator import FP_BITS, Estimator, follow
 from streams.core.policy import Estimates, EstimateSource
-from streams.core.records import FlightRecord, HistoryRecord
+from streams.core.records import HistoryRecord
 from tests.builders import make_submit
-
-DEFAULT = 1_000
-RULES = Estimates(prior_runs=4, decay_runs=32, min_charge=1)
+from tests.unit.core.learning import DEFAULT, RULES, learn
 
 
 def guess(
@@ -28,47 +26,41 @@ def guess(
     return estimator.estimate(request, DEFAULT, rules)
 
 
-def learn(
-    estimator: Estimator,
-    *costs: int,
-    tenant: str = "a",
-    workflow: str = "w",
-    estimate: int = DEFAULT,
-    decay: int = RULES.decay_runs,
-) -> HistoryRecord:
-    flight = FlightRecord(
-        tenant=tenant,
-        run_id="r",
-        class_="default",
-        workflow=workflow,
-        attempt=1,
-        tries=1,
-        seq=1,
-        dispatched_ms=0,
-        estimate=estimate,
-        charged=estimate,
-        reported=0,
-        expires_ms=0,
-        lease_ms=0,
-    )
-    for cost in costs:
-        history = estimator.learn(flight, cost, step=7, decay=decay)
-        assert history.key == ("history", tenant, workflow)
-    return history
-
-
 def test_without_any_history_the_class_default_stands() -> None:
     assert guess(Estimator()) == DEFAULT
 
 
 def test_history_is_a_plain_mean_at_first() -> None:
     history = learn(Estimator(), 100, 200, 300)
-    assert (history.count, history.mean_fp >> FP_BITS, history.last_use) == (3, 200, 7)
+    assert (history.count, history.mean_fp >> FP_BITS, history.last_use) == (3, 200, 3)
 
 
 def test_the_error_is_the_mean_distance_from_the_estimate() -> None:
     history = learn(Estimator(), 900, 1_300, estimate=1_000)
     assert history.error_fp >> FP_BITS == 200
+
+
+def test_the_errors_of_a_tenant_are_those_of_its_last_runs() -> None:
+    estimator = Estimator()
+    assert estimator.errors_of("a") is None
+    learn(estimator, *[DEFAULT] * 6, workflow="exact")
+    learn(estimator, *[DEFAULT * 4] * 3, workflow="dear")
+    learn(estimator, DEFAULT // 4, workflow="cheap")
+    learn(estimator, *[1] * 50, tenant="b")
+    assert estimator.errors_of("a") == (0, 3_000_000)
+    learn(estimator, *[DEFAULT] * 600, workflow="dear")  # the three dear ones have faded
+    assert estimator.errors_of("a") == (0, 0)
+    learn(estimator, *[DEFAULT // 4] * 600, workflow="dear")
+    assert estimator.errors_of("a") == (750_000, 750_000)
+
+
+def test_a_sketch_holds_the_last_hundreds_of_runs() -> None:
+    estimator = Estimator()
+    assert learn(estimator, *[DEFAULT] * 255).ratios == {0: 255}
+    assert learn(estimator, DEFAULT * 2).ratios == {0: 127, 4: 1}
+    assert learn(estimator, *[DEFAULT * 2] * 127).ratios == {0: 127, 4: 128}
+    loaded = Estimator([HistoryRecord("a", "w", ratios={0: 127, 4: 128})])
+    assert learn(loaded, DEFAULT).ratios == {0: 64, 4: 64}
 
 
 def test_old_runs_fade() -> None:
