@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError, Producer
 
+from streams.core.snapshot import ClassView
 from streams.kafka import KafkaSettings
-from streams.wire import PARTITIONER, encode_flow_status, encode_shard_status
+from streams.wire import PARTITIONER, encode_class_status, encode_flow_status, encode_shard_status
 
 if TYPE_CHECKING:
     from streams.core.snapshot import FlowView, ShardSnapshot
@@ -23,7 +24,7 @@ _LOG: Final = logging.getLogger("streams.app.status")
 _FLUSH_S: Final = 1.0
 _QUEUE_MESSAGES: Final = 100_000  # a full queue drops views: the next ones are newer anyway
 
-FlowKey = tuple[str, str]
+ViewKey = tuple[str, ...]  # class; class and tenant
 
 
 class StatusPublisher(threading.Thread):
@@ -35,7 +36,7 @@ class StatusPublisher(threading.Thread):
         self._offered: dict[int, ShardSnapshot] = {}
         self._changed: Final = threading.Condition()
         self._closing = False
-        self._shown: dict[int, dict[FlowKey, FlowView]] = {}
+        self._shown: dict[int, dict[ViewKey, ClassView | FlowView]] = {}
         self._complained = False
         self._producer: Final = Producer(
             {
@@ -83,18 +84,19 @@ class StatusPublisher(threading.Thread):
         self._producer.flush(_FLUSH_S)
 
     def _publish(self, snapshot: ShardSnapshot) -> None:
-        """Write the shard's view always, a flow's only when it differs from the one that was shown last."""
-        shard = snapshot.shard.shard
+        """Write the shard's view always, a class's or flow's only when it differs from the one shown last."""
+        shard, at_ms = snapshot.shard.shard, snapshot.shard.now_ms
         self._produce(*encode_shard_status(snapshot.shard))
         shown = self._shown.setdefault(shard, {})
-        current: dict[FlowKey, FlowView] = {}
-        for flow in snapshot.flows:
-            key = (flow.class_, flow.tenant)
-            current[key] = flow
-            if shown.get(key) != flow:
-                self._produce(*encode_flow_status(flow, shard, snapshot.shard.now_ms))
+        current: dict[ViewKey, ClassView | FlowView] = {
+            **{(class_.class_,): class_ for class_ in snapshot.classes},
+            **{(flow.class_, flow.tenant): flow for flow in snapshot.flows},
+        }
+        for key, view in current.items():
+            if shown.get(key) != view:
+                self._produce(*_encode(view, shard, at_ms))
         for key in shown.keys() - current.keys():
-            gone, _ = encode_flow_status(shown[key], shard, snapshot.shard.now_ms)
+            gone, _ = _encode(shown[key], shard, at_ms)
             self._produce(gone, None)
         self._shown[shard] = current
 
@@ -112,3 +114,9 @@ class StatusPublisher(threading.Thread):
         if not self._complained:
             self._complained = True  # once: it may happen for every flow, and steps matter more
             _LOG.warning("streams.app.status_dropped topic=%s: %s", self._topic, why)
+
+
+def _encode(view: ClassView | FlowView, shard: int, at_ms: int) -> tuple[bytes, bytes]:
+    if isinstance(view, ClassView):
+        return encode_class_status(view, shard, at_ms)
+    return encode_flow_status(view, shard, at_ms)

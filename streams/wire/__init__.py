@@ -14,7 +14,7 @@ from streams.wire.policies import PolicyChange, decode_policy, encode_policy
 from streams.wire.reading import MAX_VALUE_BYTES
 from streams.wire.rejections import Position, Refusal, decode_rejection, encode_rejection, encode_unreadable
 from streams.wire.requests import decode_request, encode_cancel, encode_request
-from streams.wire.status import Status, decode_status, encode_flow_status, encode_shard_status
+from streams.wire.status import Status, decode_status, encode_class_status, encode_flow_status, encode_shard_status
 from streams.wire.topics import MAX_MESSAGE_BYTES, TOPICS, Topic, TopicNames, topic_names
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "decode_request",
     "decode_status",
     "encode_cancel",
+    "encode_class_status",
     "encode_completion",
     "encode_dispatch",
     "encode_flow_status",

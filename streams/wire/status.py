@@ -1,4 +1,4 @@
-"""Status: a shard and its flows for people to look at (`schemas/status.avsc`)."""
+"""Status: a shard, its classes and its flows for people to look at (`schemas/status.avsc`)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
 
-from streams.core.snapshot import FlowView, ShardView
+from streams.core.snapshot import ClassView, FlowView, ShardView
 from streams.errors import BadRecord
 from streams.wire.reading import Reader
 from streams.wire.topics import MAX_MESSAGE_BYTES
 
 _READER: Final[Reader] = Reader("status")
 
-V = TypeVar("V", FlowView, ShardView)
+V = TypeVar("V", ShardView, ClassView, FlowView)
 
 
 class Status(NamedTuple):
@@ -23,7 +23,7 @@ class Status(NamedTuple):
 
     shard: int
     at_ms: int  # the now of the shard's last step
-    view: ShardView | FlowView
+    view: ShardView | ClassView | FlowView
 
 
 class _Shape(Generic[V]):
@@ -44,6 +44,7 @@ class _Shape(Generic[V]):
 
 
 _SHARD: Final = _Shape(ShardView)
+_CLASS: Final = _Shape(ClassView)
 _FLOW: Final = _Shape(FlowView)
 
 
@@ -51,6 +52,12 @@ def encode_shard_status(view: ShardView) -> tuple[bytes, bytes]:
     """Return key and value of the record that shows a shard."""
     value = {"shard": view.shard, "at_ms": view.now_ms, "whole": _SHARD.to_message(view)}
     return orjson.dumps([view.shard]), orjson.dumps(value)
+
+
+def encode_class_status(view: ClassView, shard: int, at_ms: int) -> tuple[bytes, bytes]:
+    """Return key and value of the record that shows a class. A record without value removes it."""
+    value = {"shard": shard, "at_ms": at_ms, "class": _CLASS.to_message(view)}
+    return orjson.dumps([shard, view.class_]), orjson.dumps(value)
 
 
 def encode_flow_status(view: FlowView, shard: int, at_ms: int) -> tuple[bytes, bytes]:
@@ -64,6 +71,8 @@ def decode_status(value: bytes | None) -> Status:
     message = _READER.read(value, MAX_MESSAGE_BYTES)
     if message.whole is not None:
         return Status(message.shard, message.at_ms, _SHARD.from_message(message.whole))
+    if message.class_ is not None:
+        return Status(message.shard, message.at_ms, _CLASS.from_message(message.class_))
     if message.flow is not None:
         return Status(message.shard, message.at_ms, _FLOW.from_message(message.flow))
-    raise BadRecord("missing; a status shows the whole shard or one flow", field="whole")
+    raise BadRecord("missing; a status shows the whole shard, one class or one flow", field="whole")

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, TopicPartition
 from streams import clock
 from streams.app.intake import FORWARDED_ON
 from streams.core.policy import Policy, TenantRules, Window
-from streams.core.snapshot import FlowView, ShardView
+from streams.core.snapshot import ClassView, FlowView, ShardView
 from streams.local import LocalKafka
 from streams.wire import (
     FORWARDED,
@@ -45,7 +45,7 @@ def test_status_shows_shards_and_tenants(kafka: LocalKafka, prefix: str, tmp_pat
     producer.produce(here.names.requests, encode_request(tenant="acme", run_id="r", workflow="w"), b"acme")
     assert producer.flush(30) == 0
 
-    def views() -> list[FlowView | ShardView]:
+    def views() -> list[FlowView | ClassView | ShardView]:
         return [decode_status(seen.value).view for seen in read_topic(here.servers, here.names.status)]
 
     with here.scheduler() as scheduler:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from streams.core.effects import Dispatch, Effects, Rejection, Revoke, Settlement
 from streams.core.policy import Policy, TenantRules
 from streams.core.shard import Shard
+from streams.core.snapshot import ClassView
 from streams.errors import BadRecord
 from streams.wire import (
     InputRange,
@@ -24,6 +26,7 @@ from streams.wire import (
     decode_rejection,
     decode_request,
     decode_status,
+    encode_class_status,
     encode_completion,
     encode_dispatch,
     encode_journal,
@@ -39,6 +42,7 @@ WHERE = Position("requests", 0, 4)
 DISPATCH = Dispatch(1, "t", "r", "w", "c", 1, 5, 5, None, b'{"payload":{"a":[1]},"headers":{"a":"b"}}', 1, 1, 0, -5)
 REVOKE = Revoke(2, "t", "r", 1, "cancelled")
 REJECTION = Rejection("t", "r", "queue_full", "full", 1, 1, None, 0, b'{"payload":1}')
+CLASS = ClassView(**{each.name: 5 for each in fields(ClassView)} | {"class_": "c"})  # type: ignore[arg-type]
 STEP = Effects(1, 5)
 STEP.dispatches.append(DISPATCH)
 STEP.revokes.append(REVOKE)
@@ -62,6 +66,7 @@ MESSAGES: dict[str, tuple[Callable[[bytes], object], bytes]] = {
         encode_journal(STEP, shard=0, epoch=1, policy_version=-1, inputs=[InputRange("requests", 0, 4)]),
     ),
     "status": (decode_status, encode_shard_status(Shard(0, 1).snapshot().shard)[1]),
+    "class status": (decode_status, encode_class_status(CLASS, 0, 5)[1]),
     "policy": (
         decode_policy,
         encode_policy(PolicyChange(Policy(tenants={"a": TenantRules(weight=3)}), "me", 1)),

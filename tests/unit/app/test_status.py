@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -67,13 +68,22 @@ def test_a_flow_is_shown_when_it_changes_and_the_shard_always(producer: FakeProd
     publisher = StatusPublisher(KafkaSettings(servers="nowhere:9092"), "runs.status")
     one, two, three = snapshots()
     publish(publisher, one)
-    assert producer.keys() == [[0], [0, "default", "a"]]
+    assert producer.keys() == [[0], [0, "default"], [0, "default", "a"]]
     publish(publisher, one)
     assert producer.keys() == [[0]]
     publish(publisher, two)
+    assert producer.keys() == [[0], [0, "default"], [0, "default", "b"]]
+    publish(publisher, replace(two, shard=replace(two.shard, step=99)))
+    assert producer.keys() == [[0]]
+    publish(publisher, replace(three, classes=two.classes))
     assert producer.keys() == [[0], [0, "default", "b"]]
-    publish(publisher, three)
-    assert producer.keys() == [[0], [0, "default", "b"]]
+
+
+def test_a_class_that_is_gone_is_taken_out_of_the_topic(producer: FakeProducer) -> None:
+    publisher = StatusPublisher(KafkaSettings(servers="nowhere:9092"), "runs.status")
+    one, *_ = snapshots()
+    publish(publisher, one, replace(one, classes=()))
+    assert producer.sent[-1] == ([0, "default"], None)
 
 
 def test_a_flow_that_is_gone_is_taken_out_of_the_topic(producer: FakeProducer) -> None:
@@ -90,7 +100,7 @@ def test_a_shard_that_comes_back_is_shown_in_full(producer: FakeProducer) -> Non
     publisher.forget(0)
     producer.keys()
     publish(publisher, one)
-    assert producer.keys() == [[0], [0, "default", "a"]]
+    assert producer.keys() == [[0], [0, "default"], [0, "default", "a"]]
 
 
 def test_a_slow_kafka_costs_views_and_one_line(producer: FakeProducer, caplog: pytest.LogCaptureFixture) -> None:
@@ -111,4 +121,4 @@ def test_the_newest_view_replaces_one_that_was_not_shown_yet(producer: FakeProdu
     publisher.start()
     publisher.join(5)
     assert not publisher.is_alive()
-    assert producer.keys() == [[0], [0, "default", "a"], [0, "default", "b"]]
+    assert producer.keys() == [[0], [0, "default"], [0, "default", "a"], [0, "default", "b"]]
