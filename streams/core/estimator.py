@@ -109,13 +109,13 @@ class History(HistoryRecord):
 class Estimator:
     """All histories of a shard."""
 
-    __slots__ = ("_tenants", "_workflows", "histories")
+    __slots__ = ("histories", "tenants", "workflows")
 
     def __init__(self, histories: Iterable[HistoryRecord] = ()) -> None:
         """Begin with the histories given."""
         self.histories: OrderedDict[Key, History] = OrderedDict()  # the least recently used first
-        self._tenants: dict[str, _OfTenant] = {}  # those with a history
-        self._workflows: dict[str, _Mean] = {}  # the same
+        self.tenants: dict[str, _OfTenant] = {}  # those with a history
+        self.workflows: dict[str, _Mean] = {}  # the same
         for history in sorted(histories, key=lambda each: each.last_use):
             self._add(history)
 
@@ -144,7 +144,7 @@ class Estimator:
         The rows that change are named in `changed`. `use` must be larger than at any time before: it is the order in
         which histories are forgotten, and survives with them.
         """
-        tenant = self._tenants.get(flight.tenant)
+        tenant = self.tenants.get(flight.tenant)
         history = tenant.histories.get(flight.workflow) if tenant is not None else None
         if history is None:
             history = self._add(HistoryRecord(tenant=flight.tenant, workflow=flight.workflow))
@@ -164,7 +164,7 @@ class Estimator:
         that costs at most an eighth more or a sixteenth less counts as right, see `ratios`. Each workflow weighs as
         many runs as its sketch holds. None: no run of the tenant is remembered. O(histories of the tenant).
         """
-        known = self._tenants.get(tenant)
+        known = self.tenants.get(tenant)
         if known is None:
             return None
         counts: Counter[int] = Counter()
@@ -173,10 +173,10 @@ class Estimator:
         return error_quantile(counts, 50), error_quantile(counts, 90)
 
     def _add(self, record: HistoryRecord) -> History:
-        of_workflow = self._workflows.setdefault(record.workflow, _Mean())
-        of_tenant = self._tenants.get(record.tenant)
+        of_workflow = self.workflows.setdefault(record.workflow, _Mean())
+        of_tenant = self.tenants.get(record.tenant)
         if of_tenant is None:
-            of_tenant = self._tenants[record.tenant] = _OfTenant()
+            of_tenant = self.tenants[record.tenant] = _OfTenant()
         history = History(record, of_workflow, of_tenant)
         self.histories[history.key] = of_tenant.histories[record.workflow] = history
         return history
@@ -187,13 +187,13 @@ class Estimator:
             del self.histories[history.key], history.of_tenant.histories[history.workflow]
             history.leave()
             if not history.of_workflow.number:
-                del self._workflows[history.workflow]
+                del self.workflows[history.workflow]
             if not history.of_tenant.number:
-                del self._tenants[history.tenant]
+                del self.tenants[history.tenant]
             changed[history.key] = None
 
     def _from_history(self, tenant: str, workflow: str, default: int, prior_runs: int) -> int:
-        of_tenant = self._tenants.get(tenant)
+        of_tenant = self.tenants.get(tenant)
         history = of_tenant.histories.get(workflow) if of_tenant is not None else None
         if history is None:
             return (self._prior_fp(tenant, workflow, default) + _HALF) >> FP_BITS
@@ -204,7 +204,7 @@ class Estimator:
         return (blend_fp + _HALF) >> FP_BITS
 
     def _prior_fp(self, tenant: str, workflow: str, default: int) -> int:
-        for mean in (self._workflows.get(workflow), self._tenants.get(tenant)):
+        for mean in (self.workflows.get(workflow), self.tenants.get(tenant)):
             if mean is not None:
                 return mean.sum_fp // mean.number
         return default << FP_BITS

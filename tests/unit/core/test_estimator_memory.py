@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.core.estimator import MAX_FORGOTTEN, Estimator
+from streams.core.estimator import MAX_FORGOTTEN, Estimator, History
+from streams.core.invariants import InvariantBroken, check
 from streams.core.policy import Memory
 from streams.core.records import HISTORY, HistoryRecord, Key, Record, key_of
+from streams.core.state import State
 from tests.assertions import plain
 from tests.builders import make_policy, make_submit
 from tests.drivers import Driver
@@ -76,8 +78,8 @@ def test_names_of_the_forgotten_are_not_kept() -> None:
     estimator, memory = Estimator(), Memory(histories=1)
     for number in range(50):
         learn(estimator, 5, tenant=f"t{number}", workflow=f"w{number}", memory=memory)
-    assert set(estimator._tenants) == {"t49"}
-    assert set(estimator._workflows) == {"w49"}
+    assert set(estimator.tenants) == {"t49"}
+    assert set(estimator.workflows) == {"w49"}
 
 
 @pytest.mark.parametrize("memory", [Memory(histories=3), Memory(tenant_histories=3)])
@@ -162,9 +164,45 @@ def test_it_remembers_what_a_naive_one_does(lived: list[tuple[tuple[str, str, in
         assert [plain(each) for each in estimator.histories.values()] == naive.histories
         assert {key_of(each): each for each in naive.histories} == rows
         for own in "abc":
-            known = estimator._tenants.get(own)
+            known = estimator.tenants.get(own)
             assert naive.mean_fp(tenant=own) == (None if known is None else known.sum_fp // known.number)
             assert known is None or list(known.histories) == [h.workflow for h in naive.histories if h.tenant == own]
         for used in "uvwxyz":
-            mean = estimator._workflows.get(used)
+            mean = estimator.workflows.get(used)
             assert naive.mean_fp(workflow=used) == (None if mean is None else mean.sum_fp // mean.number)
+
+
+@pytest.fixture
+def remembering() -> Driver:
+    driver = Driver(make_policy(runs=None))
+    for number, workflow in enumerate("xyx"):
+        driver.submit("t", f"r{number}", workflow=workflow)
+        driver.succeed(driver.dispatches[-1])
+    return driver
+
+
+def first(state: State) -> History:
+    return next(iter(state.estimator.histories.values()))
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "what"),
+    [
+        (lambda state: state.estimator.histories.move_to_end(first(state).key), "not in the order of their use"),
+        (lambda state: setattr(first(state), "last_use", 0), "a use that was never counted"),
+        (lambda state: setattr(state.record, "uses", 2), "a use that was never counted"),
+        (lambda state: setattr(first(state), "counted", 7), "t/y: runs in the sketch"),
+        (lambda state: first(state).ratios.update({8: 0}), "t/y: remembered without a run"),
+        (lambda state: setattr(first(state), "count", 0), "t/y: remembered without a run"),
+        (lambda state: state.estimator.tenants["t"].histories.move_to_end("y"), "not those of the tenants"),
+        (lambda state: state.estimator.tenants.clear(), "not those of the tenants"),
+        (lambda state: state.estimator.workflows.clear(), "a mean of means"),
+        (lambda state: setattr(state.estimator.tenants["t"], "number", 3), "a mean of means"),
+        (lambda state: setattr(first(state), "mean_fp", 1), "a mean of means"),
+    ],
+)
+def test_a_corrupted_memory_is_found_out(remembering: Driver, corrupt: Callable[[State], None], what: str) -> None:
+    check(remembering.shard)
+    corrupt(remembering.shard._state)
+    with pytest.raises(InvariantBroken, match=what):
+        check(remembering.shard)
