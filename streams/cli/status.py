@@ -13,6 +13,7 @@ from streams.cli.output import say_json
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.table import Table
 
     from streams.client.status_view import Overview
 
@@ -29,9 +30,11 @@ def status(
     kafka_config: options.KafkaConfig = None,
     json: options.Json = False,
 ) -> None:
-    """Show shards and tenants: stated and observed share, queue, in flight, deficit or debt, oldest wait.
+    """Show shards, classes and tenants: stated and observed share, queue and what it waits for, debt, oldest wait.
 
     The observed share is of all tokens spent so far; with --watch, of those spent since it was started.
+    The gap is between the two tenants of a class whose service per weight is furthest apart; it stays below the bound.
+    Cost shows what runs spent over what they were estimated at: in sum, for half of the last ones, for nine in ten.
     """
     from streams import clock
     from streams.client.status import StatusReader
@@ -71,17 +74,47 @@ def _document(seen: Overview) -> dict[str, Any]:
     return {
         "at_ms": seen.at_ms,
         "shards": [asdict(row) for row in seen.shards],
-        "tenants": [{name.rstrip("_"): value for name, value in asdict(row).items()} for row in seen.tenants],
+        "classes": [_named(asdict(row)) for row in seen.classes],
+        "tenants": [_named(asdict(row)) for row in seen.tenants],
     }
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    return {name.rstrip("_"): value for name, value in row.items()}
 
 
 def _tables(seen: Overview) -> Group:
     from rich.console import Group
+
+    if not seen.shards:
+        return Group("no shard has shown itself yet: is a scheduler running?")
+    return Group(_shards(seen), "", _classes(seen), "", _tenants(seen))
+
+
+def _table(title: str, left: str, *right: str) -> Table:
     from rich.table import Table
 
-    shards = Table(title="shards", title_justify="left", box=None, pad_edge=False)
-    for name in ("shard", "in flight", "window", "queued", "active", "policy", "step", "last step"):
-        shards.add_column(name, justify="right")
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column(left)
+    for name in right:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _shards(seen: Overview) -> Table:
+    shards = _table(
+        "shards",
+        "shard",
+        "in flight",
+        "window",
+        "queued",
+        "active",
+        "known",
+        "waits for",
+        "policy",
+        "step",
+        "last step",
+    )
     for shard in seen.shards:
         shards.add_row(
             str(shard.shard),
@@ -89,31 +122,68 @@ def _tables(seen: Overview) -> Group:
             " / ".join("-" if limit is None else f"{limit:,}" for limit in (shard.window_runs, shard.window_tokens)),
             f"{shard.queued_runs:,}",
             f"{shard.active_flows:,}",
+            f"{shard.known_flows:,}",
+            f"{_words(shard.waiting_for)} STUCK" if shard.stuck else _words(shard.waiting_for),
             f"{shard.policy} v{shard.policy_version}" if shard.policy_version >= 0 else "built-in",
             f"{shard.step:,}",
             f"{_span(shard.age_ms)} ago",
         )
-    if not seen.shards:
-        return Group("no shard has shown itself yet: is a scheduler running?")
-    tenants = Table(title="tenants (runs / tokens)", title_justify="left", box=None, pad_edge=False)
-    tenants.add_column("tenant")
-    for name in ("class", "plan", "weight", "stated", "observed", "queued", "in flight", "deficit", "spent", "oldest"):
-        tenants.add_column(name, justify="right")
+    return shards
+
+
+def _classes(seen: Overview) -> Table:
+    classes = _table(
+        "classes (gap and bound in tokens per weight)",
+        *("class", "shard", "stated", "observed", "queued", "active", "capped", "known", "gap", "bound"),
+    )
+    for row in seen.classes:
+        classes.add_row(
+            row.class_,
+            str(row.shard),
+            _percent(row.stated_share),
+            _percent(row.observed_share),
+            _runs_and_tokens(row.queued_runs, row.queued_tokens),
+            f"{row.active_flows:,}",
+            f"{row.blocked_flows:,}",
+            f"{row.known_flows:,}",
+            f"{row.gap:,}" if row.bound else "-",
+            f"{row.bound:,}" if row.bound else "-",
+        )
+    return classes
+
+
+def _tenants(seen: Overview) -> Table:
+    tenants = _table(
+        "tenants (runs / tokens)",
+        *("tenant", "class", "plan", "weight", "stated", "observed", "queued", "waits for", "in flight"),
+        *("deficit", "spent", "cost/estimate", "oldest"),
+    )
     for row in seen.tenants:
         tenants.add_row(
             row.tenant,
             row.class_,
-            row.plan or "-",
+            " of ".join(filter(None, (row.plan, row.group))) or "-",
             str(row.weight),
             _percent(row.stated_share),
             _percent(row.observed_share),
             _runs_and_tokens(row.queued_runs, row.queued_tokens),
+            f"turn, {row.rounds_to_go:,} rounds" if row.skip and row.rounds_to_go else _words(row.skip),
             _runs_and_tokens(row.flight_runs, row.flight_tokens),
             f"{row.deficit:,}",
             f"{row.spent:,}",
+            " ".join(map(_times, (row.cost_ratio, row.cost_ratio_p50, row.cost_ratio_p90))),
             "-" if row.oldest_wait_ms is None else _span(row.oldest_wait_ms),
         )
-    return Group(shards, "", tenants)
+    return tenants
+
+
+def _words(reason: str) -> str:
+    """A word of `streams.core.waiting`, for people."""
+    return reason.replace("_", " ") or "-"
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def _runs_and_tokens(runs: int, tokens: int) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from streams.core.snapshot import FlowView, ShardView
+from streams.core.snapshot import ClassView, FlowView, ShardView
 
 if TYPE_CHECKING:
     from streams.wire import Status
 
-FlowKey = tuple[int, str, str]  # shard, class, tenant
+Account = tuple[int, str, str | None]  # shard, class, tenant; None: the class's tenants that are forgotten
+
+_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +24,11 @@ class TenantRow:
     tenant: str
     class_: str
     plan: str | None
+    group: str | None
     weight: int
     state: str  # idle, active, blocked
+    skip: str  # why its head has not been dispatched: one of `streams.core.waiting.SKIPS`
+    rounds_to_go: int  # until its head is served; 0: now, or nothing is queued
     stated_share: float | None  # of its shard's active tenants in this class; None: not active
     observed_share: float | None  # of what the class spent on this shard since `since`; None: it spent nothing
     queued_runs: int
@@ -31,10 +36,35 @@ class TenantRow:
     flight_runs: int
     flight_tokens: int
     deficit: int  # negative: debt
+    lag: int  # tokens per weight it is behind what its rounds gave it; negative: ahead
     spent: int  # tokens, since the beginning
     ended: int  # runs, since the beginning
+    cost_ratio: float | None  # actual / estimate of all its attempts; None: none has ended
+    cost_ratio_p50: float | None  # of the tenant's last runs, half cost at most so much of their estimate
+    cost_ratio_p90: float | None  # and nine in ten
     oldest_wait_ms: int | None  # of the run that waits longest; None: none waits
     shard: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassRow:
+    """A priority class on a shard. `gap` and `bound` are tokens per weight."""
+
+    class_: str
+    shard: int
+    weight: int
+    min_share: int  # percent
+    stated_share: float | None  # of the shard's classes with work, by weight, or its minimum; None: neither
+    observed_share: float | None  # of what the shard spent since `since`; None: it spent nothing
+    deficit: int  # tokens it is behind its share; negative: ahead
+    round: int
+    active_flows: int
+    blocked_flows: int
+    known_flows: int
+    queued_runs: int
+    queued_tokens: int
+    gap: int  # between the two active tenants that are furthest apart
+    bound: int  # what it cannot exceed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +82,13 @@ class ShardRow:
     flight_runs: int
     flight_tokens: int
     queued_runs: int
+    queued_bytes: int
     active_flows: int
+    known_flows: int
+    histories: int
+    waiting_for: str  # what has to happen before it can dispatch: one of `streams.core.waiting.WAITS`
+    moved_ago_ms: int | None  # since an attempt started or ended; None: none ever did
+    stuck: bool  # something that should have moved has not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +97,20 @@ class Overview:
 
     at_ms: int
     shards: list[ShardRow]
+    classes: list[ClassRow]
     tenants: list[TenantRow]
 
 
-def spent_so_far(statuses: Iterable[Status]) -> dict[FlowKey, int]:
-    """Return the tokens each flow has spent since the beginning: what a later `overview` can count from."""
-    return {_key(status, view): view.actual for status in statuses if isinstance(view := status.view, FlowView)}
+def spent_so_far(statuses: Iterable[Status]) -> dict[Account, int]:
+    """Return the tokens spent since the beginning, by account: what a later `overview` can count from."""
+    spent: dict[Account, int] = {}
+    for status in statuses:
+        match status.view:
+            case FlowView() as view:
+                spent[status.shard, view.class_, view.tenant] = view.actual
+            case ClassView() as view:
+                spent[status.shard, view.class_, None] = view.past_charged
+    return spent
 
 
 def overview(
@@ -74,36 +118,51 @@ def overview(
     now_ms: int,
     *,
     tenant: str | None = None,
-    since: Mapping[FlowKey, int] | None = None,
+    since: Mapping[Account, int] | None = None,
 ) -> Overview:
-    """Return what was seen as rows: shards by number, tenants by what they have queued and then by name.
+    """Return what was seen as rows: shards by number, classes by what they are stated to get, tenants by their queue.
 
     `since` (from `spent_so_far`) is where observed shares are counted from; None: from the beginning. `tenant`
     leaves out the others, whose spending still counts in the shares.
     """
     seen = list(statuses)
-    earlier = since or {}
-    recent = {key: spent - earlier.get(key, 0) for key, spent in spent_so_far(seen).items()}
-    sums: Counter[tuple[int, str]] = Counter()
+    recent = _recent(spent_so_far(seen), since or {})
+    of_class: Counter[tuple[int, str]] = Counter()
+    of_shard: Counter[int] = Counter()
     for (shard, class_, _), spent in recent.items():
-        sums[shard, class_] += spent
+        of_class[shard, class_] += spent
+        of_shard[shard] += spent
     shards: list[ShardRow] = []
+    classes: list[ClassRow] = []
     tenants: list[TenantRow] = []
     for status in seen:
         match status.view:
             case ShardView() as view:
                 shards.append(_shard_row(view, now_ms))
+            case ClassView() as view:
+                share = _part(of_class[status.shard, view.class_], of_shard[status.shard])
+                classes.append(_class_row(view, status.shard, share))
             case FlowView() as view if tenant is None or view.tenant == tenant:
-                key = _key(status, view)
-                total = sums[status.shard, view.class_]
-                tenants.append(_tenant_row(view, status.shard, now_ms, recent[key] / total if total > 0 else None))
+                spent = recent[status.shard, view.class_, view.tenant]
+                share = _part(spent, of_class[status.shard, view.class_])
+                tenants.append(_tenant_row(view, status.shard, now_ms, share))
     shards.sort(key=lambda row: row.shard)
+    classes.sort(key=lambda row: (row.shard, -(row.stated_share or 0), row.class_))
     tenants.sort(key=lambda row: (-row.queued_tokens, row.tenant, row.class_))
-    return Overview(at_ms=now_ms, shards=shards, tenants=tenants)
+    return Overview(at_ms=now_ms, shards=shards, classes=classes, tenants=tenants)
 
 
-def _key(status: Status, view: FlowView) -> FlowKey:
-    return status.shard, view.class_, view.tenant
+def _recent(now: Mapping[Account, int], earlier: Mapping[Account, int]) -> dict[Account, int]:
+    """What was spent in between. A tenant that was forgotten in between has moved into its class's account."""
+    return {account: now.get(account, 0) - earlier.get(account, 0) for account in now.keys() | earlier.keys()}
+
+
+def _part(part: int, whole: int) -> float | None:
+    return part / whole if whole > 0 else None
+
+
+def _of_million(ppm: int | None) -> float | None:
+    return None if ppm is None else ppm / _MILLION
 
 
 def _shard_row(view: ShardView, now_ms: int) -> ShardRow:
@@ -119,7 +178,33 @@ def _shard_row(view: ShardView, now_ms: int) -> ShardRow:
         flight_runs=view.flight_runs,
         flight_tokens=view.flight_tokens,
         queued_runs=view.queued_runs,
+        queued_bytes=view.queued_bytes,
         active_flows=view.active_flows,
+        known_flows=view.known_flows,
+        histories=view.histories,
+        waiting_for=view.waiting_for,
+        moved_ago_ms=max(0, now_ms - view.moved_ms) if view.moved_ms else None,
+        stuck=view.stuck,
+    )
+
+
+def _class_row(view: ClassView, shard: int, observed: float | None) -> ClassRow:
+    return ClassRow(
+        class_=view.class_,
+        shard=shard,
+        weight=view.weight,
+        min_share=view.min_share,
+        stated_share=_of_million(view.stated_share_ppm or None),
+        observed_share=observed,
+        deficit=view.deficit,
+        round=view.round,
+        active_flows=view.active_flows,
+        blocked_flows=view.blocked_flows,
+        known_flows=view.known_flows,
+        queued_runs=view.queued_runs,
+        queued_tokens=view.queued_tokens,
+        gap=view.gap,
+        bound=view.bound,
     )
 
 
@@ -129,17 +214,24 @@ def _tenant_row(view: FlowView, shard: int, now_ms: int, observed: float | None)
         tenant=view.tenant,
         class_=view.class_,
         plan=view.plan,
+        group=view.group,
         weight=view.weight,
         state=view.state,
-        stated_share=view.stated_share_ppm / 1_000_000 if view.stated_share_ppm else None,
+        skip=view.skip,
+        rounds_to_go=view.rounds_to_go,
+        stated_share=_of_million(view.stated_share_ppm or None),
         observed_share=observed,
         queued_runs=view.queued_runs,
         queued_tokens=view.queued_tokens,
         flight_runs=view.flight_runs,
         flight_tokens=view.flight_tokens,
         deficit=view.deficit,
+        lag=view.lag,
         spent=view.actual,
         ended=view.ended,
+        cost_ratio=_of_million(view.ratio_ppm),
+        cost_ratio_p50=_of_million(view.error_p50_ppm),
+        cost_ratio_p90=_of_million(view.error_p90_ppm),
         oldest_wait_ms=max(0, now_ms - oldest) if oldest else None,
         shard=shard,
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streams.client.status_view import overview, spent_so_far
-from streams.core.snapshot import FlowView, ShardView
+from streams.core.snapshot import ClassView, FlowView, ShardView
 from streams.wire import Status
 
 NOW_MS = 100_000
@@ -28,10 +28,28 @@ FLOW = FlowView(
     ended=3,
     oldest_submitted_ms=40_000,
     stated_share_ppm=250_000,
-    lag=0,
-    ratio_ppm=None,
-    error_p50_ppm=None,
+    lag=-7,
+    ratio_ppm=1_100_000,
+    error_p50_ppm=900_000,
     error_p90_ppm=None,
+)
+CLASS = ClassView(
+    class_="default",
+    weight=3,
+    min_share=0,
+    stated_share_ppm=750_000,
+    deficit=-40,
+    round=12,
+    known_flows=3,
+    active_flows=2,
+    blocked_flows=1,
+    queued_runs=4,
+    queued_tokens=400,
+    gap=120,
+    bound=900,
+    past_charged=0,
+    past_dispatched=0,
+    past_ended=0,
 )
 SHARD = ShardView(
     shard=0,
@@ -87,6 +105,32 @@ def test_observed_shares_can_count_from_a_moment() -> None:
     assert shares(statuses, since=since) == {"a": 0.2, "b": 0.6, "new": 0.2}
 
 
+def test_what_forgotten_tenants_spent_counts_too() -> None:
+    before = [flow("a", spent=30), flow("gone", spent=10), Status(0, 1, CLASS)]
+    now = [flow("a", spent=60), Status(0, 1, replace(CLASS, past_charged=20))]
+    assert shares(now) == {"a": 0.75}
+    assert shares(now, since=spent_so_far(before)) == {"a": 0.75}
+
+
+def test_a_class_has_its_share_of_its_shard() -> None:
+    other = replace(CLASS, class_="batch", stated_share_ppm=0, past_charged=10)
+    statuses = [Status(0, 1, other), Status(0, 1, CLASS), flow("a", spent=30), flow("b", shard=1, spent=90)]
+    first, second = overview(statuses, NOW_MS).classes
+    assert (first.class_, first.stated_share, first.observed_share) == ("default", 0.75, 0.75)
+    assert (first.gap, first.bound, first.deficit, first.blocked_flows) == (120, 900, -40, 1)
+    assert (second.class_, second.stated_share, second.observed_share) == ("batch", None, 0.25)
+
+
+def test_a_class_of_a_shard_that_spent_nothing_has_no_observed_share() -> None:
+    [row] = overview([Status(0, 1, CLASS)], NOW_MS).classes
+    assert row.observed_share is None
+
+
+def test_how_well_costs_are_guessed_is_told_in_times() -> None:
+    [row] = overview([Status(0, 1, FLOW)], NOW_MS).tenants
+    assert (row.cost_ratio, row.cost_ratio_p50, row.cost_ratio_p90) == (1.1, 0.9, None)
+
+
 def test_nothing_spent_is_no_share() -> None:
     assert shares([flow("a", spent=0)]) == {"a": None}
 
@@ -113,3 +157,8 @@ def test_nobody_waits() -> None:
 def test_shards_are_shown_in_their_order_with_their_age() -> None:
     seen = overview([Status(1, 1, replace(SHARD, shard=1, now_ms=NOW_MS + 5)), Status(0, 99_000, SHARD)], NOW_MS)
     assert [(row.shard, row.age_ms) for row in seen.shards] == [(0, 1_000), (1, 0)]
+
+
+def test_a_shard_says_when_something_last_moved() -> None:
+    moved, never = replace(SHARD, moved_ms=97_000), replace(SHARD, moved_ms=0)
+    assert [overview([Status(0, 1, view)], NOW_MS).shards[0].moved_ago_ms for view in (moved, never)] == [3_000, None]
