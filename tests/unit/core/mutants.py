@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 RING = "tests/unit/core/test_ring.py"
 OUTCOMES = "tests/unit/core/test_outcomes.py"
+HISTORIES = "tests/unit/core/test_estimator_memory.py"
 SHARES = "tests/simulation/test_scenarios.py::test_everybody_gets_its_share_at_every_moment"
 
 
@@ -150,6 +151,31 @@ MUTANTS: dict[str, Mutant] = {
         "return tokens, True",
         f"{OUTCOMES}::test_a_run_that_spent_nothing_is_charged_the_minimum",
         f"{SHARES}[0-a flood of runs that report no cost]",
+    ),
+    # The memory of costs.
+    "histories: those in use are forgotten as the others are": one(
+        "estimator",
+        "            self.histories.move_to_end(history.key)\n",
+        "",
+        f"{HISTORIES}::test_the_least_recently_used_of_the_shard_goes_first",
+    ),
+    "histories: who invents workflows pushes out those of others": one(
+        "estimator",
+        "        self._forget(history.of_tenant.histories, policy.memory.tenant_histories, changed)\n",
+        "",
+        f"{HISTORIES}::test_who_invents_workflows_forgets_only_its_own",
+    ),
+    "histories: the forgotten still count in the means": one(
+        "estimator",
+        "            history.leave()\n",
+        "",
+        f"{HISTORIES}::test_what_is_forgotten_no_longer_counts_in_any_mean",
+    ),
+    "histories: rows of the forgotten stay": one(
+        "estimator",
+        "            changed[history.key] = None\n",
+        "            changed.pop(history.key, None)\n",
+        f"{HISTORIES}::test_the_rows_of_the_forgotten_go_in_the_same_step",
     ),
     # Attempts, policies, takeovers.
     "an outage expires leases": one(
