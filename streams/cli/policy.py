@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from streams.core.policy import Policy
 
 app = typer.Typer(help="The stated rules: who gets how much, and what is too much.", no_args_is_help=True)
+
+_BETWEEN: Final = {"strict": "in strict order", "shares": "by weight"}
 
 File = Annotated[
     Path | None,
@@ -100,7 +102,10 @@ def _summary(policy: Policy) -> str:
     limits = [
         f"{limit} {unit}" for limit, unit in ((window.runs, "runs"), (window.tokens, "tokens")) if limit is not None
     ]
-    return (
-        f"quantum {policy.quantum} tokens, at most {' and '.join(limits)} in flight, "
-        f"{len(policy.tenants)} tenants named, others {'refused' if policy.closed else 'welcome'}"
-    )
+    parts = [f"quantum {policy.quantum} tokens", f"at most {' and '.join(limits)} in flight"]
+    if len(policy.classes) > 1:
+        parts.append(f"{len(policy.classes)} classes {_BETWEEN[policy.between_classes]}")
+    if policy.groups:
+        parts.append(f"{len(policy.groups)} groups")
+    parts.append(f"{len(policy.tenants)} tenants named, others {'refused' if policy.closed else 'welcome'}")
+    return ", ".join(parts)

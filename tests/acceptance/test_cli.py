@@ -166,6 +166,8 @@ def test_status_is_a_table_for_people(up: Shell, tenant: str) -> None:
     wait_for_row(up, tenant, queued_runs=0)
     out = up.run("status").out
     assert "stated  observed" in out
+    assert "waits for" in out
+    assert "gap" in out
     assert tenant in out
     assert [line.split()[0] for line in out.splitlines()[2:4]] == ["0", "1"]
 
