@@ -12,10 +12,10 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from streams.core.policy import Policy
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from streams.core.policy import Policy
 
 Key = tuple[str, ...]
 
