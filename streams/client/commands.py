@@ -12,7 +12,7 @@ The contract, also printed by `fairstream worker --help`:
     anything else        failed, another attempt may help; the last line on standard error is the reason
 
 A run that is not wanted any more (deadline, cancelled, worker stops) gets SIGTERM, to its whole process group, and
-SIGKILL if it is still there after two seconds.
+SIGKILL if any of it is still there after two seconds. Until then its standard error is read.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from streams import clock
 from streams.client.verdicts import GiveUp, TryAgain
 from streams.errors import ConfigError
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 FAILED_FOR_GOOD: Final = 65
 
 _GRACE_S: Final = 2.0  # from SIGTERM to SIGKILL
+_LOOK_S: Final = 0.02  # how often a process group is looked at meanwhile; only its first member is our child
 _USAGE_EVERY_S: Final = 1.0  # how often the usage file is looked at while the command runs
 _LAST_WORDS_S: Final = 0.5  # for what is still in the pipe when the command has ended
 _MAX_REASON: Final = 300  # characters of the last line on standard error
@@ -60,12 +62,32 @@ def command(line: str) -> Async:
 
     async def run_command(run: Run) -> None:
         with tempfile.TemporaryDirectory(prefix="fairstream-run-") as folder:
-            await _run(arguments, run, Path(folder) / "tokens")
+            unwanted = asyncio.get_running_loop().create_future()
+            life = asyncio.create_task(_live(arguments, run, Path(folder) / "tokens", unwanted))
+            await _until_ended(life, unwanted)
 
     return run_command
 
 
-async def _run(arguments: list[str], run: Run, usage: Path) -> None:
+async def _until_ended(life: asyncio.Task[None], unwanted: asyncio.Future[None]) -> None:
+    """Await a command's life. A cancellation does not break it off, it is passed on: the command has yet to be ended.
+
+    Whatever came in between, be it a second cancellation, would leave it running, with nobody at its standard error.
+    """
+    while not life.done():
+        try:
+            await asyncio.wait([life])
+        except asyncio.CancelledError:
+            if not unwanted.done():
+                unwanted.set_result(None)
+    life.result()
+
+
+async def _live(arguments: list[str], run: Run, usage: Path, unwanted: asyncio.Future[None]) -> None:
+    """Start a command and wait for its end, which is brought about when `unwanted` is done. Never cancelled itself.
+
+    Raises `CancelledError` if the command was ended because of `unwanted`, or what its exit status says.
+    """
     async with _errors_of_a_command() as (errors, stderr):
         try:
             process = await asyncio.create_subprocess_exec(
@@ -79,21 +101,34 @@ async def _run(arguments: list[str], run: Run, usage: Path) -> None:
             os.close(stderr)  # the command has its own; when the last of those is closed, all has been said
         assert process.stdin is not None
         feeding = asyncio.create_task(_feed(process.stdin, run.assignment.payload_json))
+        ended = asyncio.create_task(process.wait())
+        either: list[asyncio.Future[Any]] = [ended, unwanted]
         try:
-            while (status := await _wait(process, _USAGE_EVERY_S)) is None:
+            while not (ended.done() or unwanted.done()):
+                await asyncio.wait(either, timeout=_USAGE_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
                 _count(run, usage)
-            await errors.wait_for_end(_LAST_WORDS_S)
         finally:
-            if process.returncode is None:
-                await _end_group(process)
+            by_itself = ended.done()
+            if not by_itself:
+                await _end_group(process.pid)
+            status = await ended
             feeding.cancel()
             process.stdin.close()
-            _count(run, usage)
+        if by_itself:
+            await errors.wait_for_end(_LAST_WORDS_S)
+        _count(run, usage)
+    if not by_itself:
+        raise asyncio.CancelledError
+    _judge(status, errors.last_line)
+
+
+def _judge(status: int, last_line: str) -> None:
+    """Raise what an exit status says; negative: minus the signal that ended the command."""
     if status == FAILED_FOR_GOOD:
-        raise GiveUp(errors.last_line or f"exit status {status}")
+        raise GiveUp(last_line or f"exit status {status}")
     if status != 0:
         ended = f"exit status {status}" if status > 0 else f"ended by {signal.Signals(-status).name}"
-        raise TryAgain(f"{ended}: {errors.last_line}" if errors.last_line else ended)
+        raise TryAgain(f"{ended}: {last_line}" if last_line else ended)
 
 
 def _environment(run: Run, usage: Path) -> dict[str, str]:
@@ -122,13 +157,6 @@ async def _feed(stdin: asyncio.StreamWriter, payload: bytes) -> None:
         stdin.close()
     except (BrokenPipeError, ConnectionResetError):
         return  # a command need not read its payload
-
-
-async def _wait(process: asyncio.subprocess.Process, timeout_s: float) -> int | None:
-    try:
-        return await asyncio.wait_for(process.wait(), timeout_s)
-    except TimeoutError:
-        return None
 
 
 class _Errors(asyncio.Protocol):
@@ -174,10 +202,16 @@ def _count(run: Run, usage: Path) -> None:
         run.spent(tokens - (run.tokens or 0))
 
 
-async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """End a command that runs, and all that it has started."""
-    with contextlib.suppress(ProcessLookupError):  # it may end by itself at any time
-        os.killpg(process.pid, signal.SIGTERM)
-        if await _wait(process, _GRACE_S) is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+async def _end_group(group: int) -> None:
+    """End a command, and all that it has started: what has not gone when the time is up is killed.
+
+    A dead process that nobody collects (a container without an init) counts as one that is still there; that costs
+    the time.
+    """
+    end = clock.monotonic() + _GRACE_S
+    with contextlib.suppress(ProcessLookupError):  # nobody is left, and that can be at any time
+        os.killpg(group, signal.SIGTERM)
+        while clock.monotonic() < end:
+            await asyncio.sleep(_LOOK_S)
+            os.killpg(group, 0)
+        os.killpg(group, signal.SIGKILL)

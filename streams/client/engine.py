@@ -75,7 +75,7 @@ class Engine:
             self._revoked.add(key)
 
     def abandon(self, run: Run, why: str) -> None:
-        """Tell a run's function to stop: a coroutine is cancelled, a plain function must look."""
+        """Tell a run's function to stop: a coroutine is cancelled (once), a plain function must look."""
         run.abandon(why)
         self._loop.cancel(run)
 

@@ -31,6 +31,7 @@ class Loop:
         self._inbox: deque[tuple[Run, Async]] = deque()
         self._woken = False  # a call of _take_in is already on its way, so one system call serves many runs
         self._tasks: dict[RunKey, asyncio.Task[Outcome]] = {}  # touched by the loop's thread only
+        self._cancelled: set[RunKey] = set()  # those of them that were; touched by the loop's thread only
         self._closing = False  # touched by the loop's thread only
         self._thread = Thread(target=self._serve, name="fairstream-loop", daemon=True)
         self._thread.start()
@@ -43,11 +44,15 @@ class Loop:
             self._loop.call_soon_threadsafe(self._take_in)
 
     def cancel(self, run: Run) -> None:
-        """Cancel the run's task, if it has one (still)."""
+        """Cancel the run's task, if it has one (still).
+
+        Once, however often this is called: a run is revoked by whoever hears of it first, then by the others, by its
+        deadline and by `close`. A second cancellation would break off the cleaning up that the first one began.
+        """
         self._loop.call_soon_threadsafe(self._cancel, run.key)
 
     def close(self) -> None:
-        """Cancel what is left; the loop ends with its last run.
+        """Cancel what is left and was not cancelled before; the loop ends with its last run.
 
         Waits 4 s for that. A function that heeds no cancellation goes on in the loop's thread, which is a daemon.
         """
@@ -73,19 +78,22 @@ class Loop:
 
     def _done(self, run: Run, task: asyncio.Task[Outcome]) -> None:
         del self._tasks[run.key]
+        self._cancelled.discard(run.key)
         # A task that is cancelled before its first step never enters `_call`.
         self._ended(run, judge_error(run, asyncio.CancelledError()) if task.cancelled() else task.result())
         self._stop_if_done()
 
     def _cancel(self, key: RunKey) -> None:
         task = self._tasks.get(key)
-        if task is not None:
+        # Not `task.cancelling()`: asyncio.timeout in the function counts there too, and takes its own back.
+        if task is not None and key not in self._cancelled:
+            self._cancelled.add(key)
             task.cancel()
 
     def _close(self) -> None:
         self._closing = True
-        for task in self._tasks.values():
-            task.cancel()
+        for key in self._tasks:
+            self._cancel(key)
         self._stop_if_done()
 
     def _stop_if_done(self) -> None:

@@ -101,7 +101,7 @@ class Run:
     def check(self) -> None:
         """Raise `Unwanted` if the result is not wanted any more: a good thing to call between two steps.
 
-        A coroutine function needs no check: it is cancelled.
+        A coroutine function needs no check: it is cancelled, once, and may take its time to clean up.
         """
         if self._unwanted is not None:
             raise Unwanted(self._unwanted)

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -125,7 +126,7 @@ def test_a_line_that_cannot_be_run_is_told_at_once(line: str) -> None:
 
 
 def cancel_when_begun(line: str, tmp_path: Path) -> list[int]:
-    """Run a command until it has written process ids, cancel the run, and return them."""
+    """Run a command until it has written process ids, cancel the run; return those still alive when that has ended."""
     pids = tmp_path / "pids"
 
     async def cancel() -> None:
@@ -136,23 +137,116 @@ def cancel_when_begun(line: str, tmp_path: Path) -> list[int]:
             await work
 
     asyncio.run(asyncio.wait_for(cancel(), 30))
-    return [int(pid) for pid in pids.read_text().split()]
+    return [int(pid) for pid in pids.read_text().split() if alive(int(pid))]
+
+
+HEEDLESS = """
+import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with open("{pids}", "a") as pids:
+    pids.write(f"{{os.getpid()}}\\n")
+while True:
+    signal.pause()
+"""
 
 
 def test_a_cancelled_command_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    pids = cancel_when_begun(shell(f"sleep 60 & echo $$ $! > {tmp_path}/pids; wait"), tmp_path)
-    assert len(pids) == 2
-    clock.wait_until(lambda: not any(alive(pid) for pid in pids), 10, what="the end of the group")
+    assert not cancel_when_begun(shell(f"sleep 60 & echo $$ $! > {tmp_path}/pids; wait"), tmp_path)
+    assert len((tmp_path / "pids").read_text().split()) == 2
 
 
 def test_a_command_that_heeds_no_signal_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.client.commands._GRACE_S", 0.1)
-    code = f"""
-import os, signal
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-open("{tmp_path}/pids", "w").write(f"{{os.getpid()}}\\n")
-signal.pause()
-signal.pause()
-"""
-    [pid] = cancel_when_begun(python(code), tmp_path)
-    clock.wait_until(lambda: not alive(pid), 10, what="the end of the command")
+    assert not cancel_when_begun(python(HEEDLESS.format(pids=tmp_path / "pids")), tmp_path)
+
+
+def test_what_a_command_started_is_killed_though_the_command_itself_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.client.commands._GRACE_S", 0.1)
+    heedless = python(HEEDLESS.format(pids=tmp_path / "pids"))
+    left = cancel_when_begun(shell(f"{heedless} & wait"), tmp_path)
+    clock.wait_until(lambda: not any(alive(pid) for pid in left), 10, what="the effect of SIGKILL")
+
+
+def test_a_command_has_its_time_to_clean_up_however_often_it_is_cancelled(tmp_path: Path) -> None:
+    """And somebody hears what it says meanwhile: else it would be ended by SIGPIPE."""
+    line = shell(
+        f"""
+        trap 'echo ending >&2; touch {tmp_path}/ending
+              until [ -e {tmp_path}/go ]; do sleep 0.01; done
+              echo ended >&2; touch {tmp_path}/ended; exit 1' TERM
+        touch {tmp_path}/begun
+        while :; do sleep 0.01; done
+        """
+    )
+
+    async def cancel() -> None:
+        work = asyncio.ensure_future(command(line)(Run(make_assignment())))
+        await asyncio.to_thread(clock.wait_until, (tmp_path / "begun").exists, 20)
+        work.cancel()
+        await asyncio.to_thread(clock.wait_until, (tmp_path / "ending").exists, 20)
+        for _ in range(5):
+            work.cancel()
+            await asyncio.sleep(0)
+        assert not work.done()
+        (tmp_path / "go").touch()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        assert (tmp_path / "ended").exists()
+
+    asyncio.run(asyncio.wait_for(cancel(), 30))
+
+
+def test_a_command_that_is_cancelled_while_it_starts_is_ended_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = asyncio.create_subprocess_exec
+    began, may_go_on = asyncio.Event(), asyncio.Event()
+    file = tmp_path / "pids"
+
+    async def start_slowly(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*arguments, **options)
+        await asyncio.to_thread(clock.wait_until, lambda: file.exists() and file.read_text().endswith("\n"), 20)
+        began.set()
+        await may_go_on.wait()
+        return process
+
+    async def cancel() -> None:
+        line = shell(f"sleep 60 & echo $$ $! > {file}; wait")
+        work = asyncio.ensure_future(command(line)(Run(make_assignment())))
+        await began.wait()
+        work.cancel()
+        await asyncio.sleep(0)
+        may_go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_slowly)
+    asyncio.run(asyncio.wait_for(cancel(), 30))
+    assert not any(alive(int(pid)) for pid in file.read_text().split())
+
+
+def test_nothing_stays_open_whenever_a_command_is_cancelled() -> None:
+    do = command(shell("exec sleep 60"))
+
+    def open_files() -> int:
+        return len(list(Path("/dev/fd").iterdir()))
+
+    async def cancel_after(steps: int) -> None:
+        work = asyncio.ensure_future(do(Run(make_assignment())))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    async def cancel() -> None:
+        await cancel_after(20)
+        await asyncio.sleep(0)  # transports close in the loop's next round
+        before = open_files()
+        for steps in range(20):
+            await cancel_after(steps)
+        await asyncio.to_thread(clock.wait_until, lambda: open_files() <= before, 20)
+
+    asyncio.run(asyncio.wait_for(cancel(), 30))

@@ -14,7 +14,7 @@ from streams.client.intake import Taken
 from streams.client.reports import Reports
 from streams.client.run import Run
 from streams.client.sender import Sender
-from streams.client.verdicts import REVOKED, HandBack
+from streams.client.verdicts import DEADLINE, REVOKED, HandBack
 from streams.core.inputs import Completion
 from streams.errors import ConfigError, Unavailable
 from streams.wire import Assignment, Revocation, decode_completion
@@ -201,6 +201,35 @@ def test_a_revoked_coroutine_is_cancelled_and_its_tokens_reported() -> None:
         r.wait_for(("r1", "failed"))
         [report] = r.reports()
         assert (report.tokens, report.retryable, report.error) == (42, False, REVOKED)
+
+
+def test_whoever_else_says_so_a_coroutine_is_cancelled_once() -> None:
+    began, cleaning, may_end = threading.Event(), threading.Event(), threading.Event()
+
+    async def work(run: Run) -> None:
+        began.set()
+        try:
+            await for_ever(run)
+        finally:
+            cleaning.set()
+            await asyncio.to_thread(may_end.wait, WAIT_S)
+            run.spent(42)
+
+    # A share group hands a revocation to any worker, perhaps to this one, which hears of it from the topic as well.
+    with rig(start(make_assignment()), revoke(make_revocation()), revoke(make_revocation()), announce=False) as r:
+        r.functions.add(None, work)
+        r.turn()
+        assert began.wait(WAIT_S)
+        r.turn()
+        assert cleaning.wait(WAIT_S)
+        r.turn()
+        r.engine.revoke(make_revocation())
+        [run] = r.engine.attempts.snapshot()
+        r.engine.abandon(run, DEADLINE)
+        may_end.set()
+        r.wait_for(("r1", "failed"))
+        [report] = r.reports()
+        assert (report.tokens, report.error) == (42, REVOKED)
 
 
 def test_a_revoked_plain_function_is_told_when_it_looks() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from streams import clock
 from streams.client.loop import Loop
 from streams.client.run import Run
 from streams.client.verdicts import REVOKED, GiveUp, Outcome
@@ -117,6 +118,83 @@ def test_a_function_may_clean_up_when_cancelled(loop: Loop, ends: Ends) -> None:
     run.abandon(REVOKED)
     loop.cancel(run)
     assert ends.next() == ("r1", Outcome("failed", 9, error=REVOKED))
+
+
+class Tidy:
+    """A function that takes as long to clean up as the test lets it, and has spent 9 tokens once it has."""
+
+    def __init__(self) -> None:
+        self.started, self.cleaning, self.may_end = threading.Event(), threading.Event(), threading.Event()
+
+    async def __call__(self, run: Run) -> None:
+        self.started.set()
+        try:
+            await for_ever(run)
+        finally:
+            self.cleaning.set()
+            await asyncio.to_thread(self.may_end.wait, WAIT_S)
+            run.spent(9)
+
+    def cancelled_on(self, loop: Loop) -> Run:
+        """Start it, cancel it, and return when it is cleaning up."""
+        run = make_run(1)
+        loop.start(run, self.__call__)
+        assert self.started.wait(WAIT_S)
+        run.abandon(REVOKED)
+        loop.cancel(run)
+        assert self.cleaning.wait(WAIT_S)
+        return run
+
+
+def test_a_second_cancellation_does_not_break_off_the_cleaning_up(loop: Loop, ends: Ends) -> None:
+    tidy = Tidy()
+    run = tidy.cancelled_on(loop)
+    for _ in range(3):
+        loop.cancel(run)
+    loop.start(make_run(2), lambda _: asyncio.sleep(0))
+    assert ends.next()[0] == "r2"  # so the loop has seen to what came before
+    tidy.may_end.set()
+    assert ends.next() == ("r1", Outcome("failed", 9, error=REVOKED))
+
+
+def test_closing_does_not_break_off_the_cleaning_up(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.client.loop._CANCEL_S", 0.05)
+    loop = Loop(ends)
+    tidy = Tidy()
+    tidy.cancelled_on(loop)
+    loop.close()
+    clock.wait_until(lambda: loop._closing, WAIT_S)
+    tidy.may_end.set()
+    assert ends.next() == ("r1", Outcome("failed", 9, error=REVOKED))
+
+
+def test_a_run_that_comes_again_can_be_cancelled_again(loop: Loop, ends: Ends) -> None:
+    for _ in range(2):
+        run = make_run(1)
+        loop.start(run, for_ever)
+        run.abandon(REVOKED)
+        loop.cancel(run)
+        assert ends.next() == ("r1", Outcome("failed", error=REVOKED))
+
+
+def test_a_timeout_of_the_functions_own_does_not_pass_for_a_cancellation(loop: Loop, ends: Ends) -> None:
+    timed_out = threading.Event()
+
+    async def wait(run: Run) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                try:
+                    await for_ever(run)
+                finally:
+                    timed_out.set()
+                    await for_ever(run)
+
+    run = make_run(1)
+    loop.start(run, wait)
+    assert timed_out.wait(WAIT_S)
+    run.abandon(REVOKED)
+    loop.cancel(run)
+    assert ends.next()[0] == "r1"
 
 
 def test_closing_leaves_a_function_that_will_not_stop_to_itself(
