@@ -28,12 +28,15 @@ def test_the_shipped_file_states_the_built_in_policy() -> None:
 
 def test_the_examples_in_the_shipped_file_work() -> None:
     text = SHIPPED.read_text(encoding="utf-8")
-    live = re.sub(r"^# (\[tenants\.|\w+ = )", r"\1", text, flags=re.MULTILINE)
+    live = re.sub(r"^# (\[(?:tenants|groups)\.|\w+ = )", r"\1", text, flags=re.MULTILINE)
     policy = parse_policy_text(live, "p.toml")
     assert policy.tenants == {
         "acme": TenantRules(plan="pro", weight=4),
         "globex": TenantRules(plan="enterprise", weight=20, max_runs_in_flight=32),
+        "umbrella-search": TenantRules(group="umbrella"),
+        "umbrella-mail": TenantRules(group="umbrella", weight=2),
     }
+    assert policy.groups == {"umbrella": 4}
 
 
 def test_one_problem_has_its_line_and_value() -> None:
