@@ -52,6 +52,7 @@ class ShardRecord:
     run_ms_fp: int = 0  # decayed mean of how long an attempt takes, ms << 16; for `retry_after_ms`
     moved_ms: int = 0  # when an attempt last started or ended
     uses: int = 0  # last number given to what is forgotten in order of use: histories, idle flows
+    clock: int = 0  # virtual time of the classes, see `streams.core.classes`
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class RingRecord:
     cursor: int = -1  # place of the flow visited last in this round; -1: none yet
     visiting: bool = False  # the flow at the cursor is in the middle of its visit
     next_place: int = 0  # the place the next new flow gets
-    deficit: int = 0  # of the class among the classes, in tokens x share; see `streams.core.classes`
+    tag: int = 0  # of the class among the classes: the virtual time at which its turn comes, see `streams.core.classes`
     # The figures of the bound, since the ring was last without active flows.
     max_estimate: int = 0  # largest estimate dispatched
     max_under: int = 0  # largest amount by which an attempt cost more than it was charged at first
