@@ -71,6 +71,7 @@ def _start(state: State, flow: Flow, run: Run) -> None:
     )
     flight.begin(flow)
     state.hold(flight)
+    flow.peak = max(flow.peak, flow.account.flight_runs)
     changed = out.changed
     changed[ring.key] = ring.record
     changed[flow.key] = flow

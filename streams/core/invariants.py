@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from streams.core.estimator import MAX_COUNTED
+from streams.core import gap
 from streams.core.flows import NOT_IN_HEAP
 from streams.core.records import FlowState
 from streams.core.runs import Run, RunState
@@ -35,8 +36,10 @@ def check(shard: Shard) -> None:
     _check_accounts(state)
     _check_timers(state)
     _check_histories(state.estimator, state.record.uses)
+    in_flight = Counter((flight.class_, flight.tenant) for flight in state.flights.values())
     for ring in state.rings.values():
         _check_ring(ring)
+        _check_gap(ring, state.policy.policy.quantum, in_flight)
     _require(state.ended == {run for page in state.pages for run in page.runs}, "ended runs differ from the pages")
 
 
@@ -172,3 +175,20 @@ def _check_flow(ring: Ring, flow: Flow, name: str) -> None:
         _require(earned >= head.estimate, f"{name}: eligible before it can afford its head")
     else:
         _require(flow.eligible == NOT_IN_HEAP, f"{name}: blocked in the heap")
+
+
+def _check_gap(ring: Ring, quantum: int, in_flight: Counter[tuple[str, str]]) -> None:
+    """The bound holds for every flow and for the class, and what a flow is owed is what its deficit says."""
+    record = ring.record
+    figures = (record.max_estimate, record.max_under, record.max_over)
+    _require(ring.active + ring.blocked > 0 or not any(figures), f"{record.class_}: at rest with figures of a bound")
+    for flow in ring.flows.values():
+        if flow.state is FlowState.IDLE:
+            continue
+        name, owed, most = f"{record.class_}/{flow.tenant}", gap.owed(flow), gap.allowance(flow)
+        _require(flow.peak >= in_flight[flow.class_, flow.tenant], f"{name}: more in flight than its peak")
+        _require(owed <= flow.rate + most, f"{name}: owed {owed}, more than the bound allows")
+        _require(owed >= -most, f"{name}: owed {owed}, less than the bound allows")
+        _require(owed == ring.deficit_now(flow), f"{name}: owed {owed}, which is not its deficit")
+    observed, bound = gap.widest(ring.flows.values(), quantum)
+    _require(observed <= bound, f"{record.class_}: the gap {observed} is above the bound {bound}")

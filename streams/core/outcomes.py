@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.core import counts, ledger, reasons
+from streams.core import counts, gap, ledger, reasons
 from streams.core.effects import Revoke, Settlement
 from streams.core.estimator import FP_BITS, follow
 from streams.core.inputs import HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.overload import last_waiting
+from streams.core.records import FlowState
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
+    from streams.core.flows import Flow
     from streams.core.inputs import Cancel, Completion
     from streams.core.runs import Flight, Run
     from streams.core.state import State
@@ -96,7 +98,8 @@ def _extend(state: State, flight: Flight, tokens: int | None) -> None:
     if tokens is not None:
         flow = flight.flow
         flow.ring.catch_up(flow)
-        ledger.own_up(flow, flight, tokens)
+        if ledger.own_up(flow, flight, tokens):
+            _note_error(state, flow, flight.estimate, flight.charged, flight.charged)
         state.out.changed[flow.key] = flow
 
 
@@ -142,11 +145,20 @@ def _settle(state: State, flight: Flight, actual: int, outcome: str, *, reported
     flow, out = flight.flow, state.out
     flow.ring.catch_up(flow)
     ledger.settle(flow, flight.charged, actual)
+    flow.settled_estimate += flight.estimate
+    _note_error(state, flow, flight.estimate, flight.charged, actual)
     state.release(flight)
     out.changed[flow.key] = flow
     out.settlements.append(
         Settlement(flight.tenant, flight.run_id, flight.attempt, outcome, flight.estimate, actual, reported)
     )
+
+
+def _note_error(state: State, flow: Flow, first: int, charged: int, actual: int) -> None:
+    """Keep the figures of the bound while the flow is measured by them: how far one of its attempts was off."""
+    ring = flow.ring
+    if flow.state is not FlowState.IDLE and gap.note_error(ring.record, first, charged, actual):
+        state.out.changed[ring.key] = ring.record
 
 
 def _late(state: State, completion: Completion) -> None:
@@ -166,6 +178,8 @@ def _late(state: State, completion: Completion) -> None:
         actual = max(completion.tokens, state.policy.policy.estimates.min_charge)
         flow.ring.catch_up(flow)
         ledger.amend(flow, charged, actual)
+        flow.peak += 1  # it comes on top of what is in flight
+        _note_error(state, flow, charged, charged, actual)
         state.out.changed[flow.key] = flow
         state.out.settlements.append(
             Settlement(run.tenant, run.run_id, completion.attempt, completion.status, charged, actual, reported=True)

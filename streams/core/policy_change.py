@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streams.core import gap
 from streams.core.records import POLICY, FlowState, PolicyRecord
 
 if TYPE_CHECKING:
@@ -38,5 +39,8 @@ def _bind(state: State, tenant: Tenant) -> None:
         if flow.state is not FlowState.IDLE or flow.deficit != 0:  # else there is nothing to book
             flow.ring.catch_up(flow)
             state.out.changed[flow.key] = flow
+        if flow.state is not FlowState.IDLE:
+            gap.rerate(flow, rate)
+            state.out.changed[flow.ring.key] = flow.ring.record
         flow.rate = rate
     state.refresh(tenant)

@@ -28,6 +28,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
+from streams.core import gap
 from streams.core.flows import NOT_IN_HEAP, Flow
 from streams.core.ledger import fade
 from streams.core.records import RING, FlowState, Key, RingRecord
@@ -88,8 +89,9 @@ class Ring:
             return
         flow.deficit = self.deficit_now(flow)
         flow.accrued = passed
-        if flow.state is FlowState.ACTIVE:
+        if flow.state is FlowState.ACTIVE and flow.half_visit:
             flow.half_visit = False  # the visit that was owed has come
+            gap.earn_nothing(flow)
 
     def refresh(self, flow: Flow) -> None:
         """Put the flow where its queue, its tenant's caps and its deficit say it belongs.
@@ -167,6 +169,7 @@ class Ring:
         rounds = flow.eligible - flow.accrued
         if flow.half_visit:
             flow.half_visit = False
+            gap.earn_nothing(flow)
             rounds -= 1
         flow.deficit += rounds * flow.rate
         flow.accrued = record.round = flow.eligible
@@ -185,6 +188,9 @@ class Ring:
         self.catch_up(flow)
         if flow.state is FlowState.BLOCKED:
             self.blocked -= 1
+            gap.resume(flow)
+        else:
+            gap.begin(flow)
         flow.state = FlowState.ACTIVE
         self.active += 1
 
@@ -193,9 +199,14 @@ class Ring:
         self._out(flow, FlowState.IDLE)
         flow.half_visit = False
         flow.deficit = min(0, flow.deficit)
+        if not self.active and not self.blocked:
+            gap.rest(self.record)
 
     def _block(self, flow: Flow) -> None:
         self.catch_up(flow)
+        if flow.state is FlowState.IDLE:
+            gap.begin(flow)
+        gap.pause(flow)
         self._out(flow, FlowState.BLOCKED)
         self.blocked += 1
 
@@ -212,6 +223,7 @@ class Ring:
         if head is None:
             head = flow.queue.head()
             assert head is not None, "an active flow has work"
+        self.record.max_estimate = max(self.record.max_estimate, head.estimate)
         visits = -((flow.deficit - head.estimate) // flow.rate)  # == ceil((estimate - deficit) / rate)
         if visits < 1:
             visits = 1

@@ -70,6 +70,8 @@ class Shard:
                 self._take_over(given.epoch)
         if run_timers(state):
             fill_window(state)
+        if out.dispatches or out.settlements:
+            state.record.moved_ms = out.now_ms
         if out.dispatches:
             out.counts[counts.DISPATCHED] = len(out.dispatches)
         return out
@@ -102,4 +104,5 @@ class Shard:
         state = self._state
         state.record.epoch = epoch
         state.record.outage_ms += state.gap_ms
+        state.record.moved_ms = state.record.now_ms  # nothing could move meanwhile
         state.gap_ms = 0

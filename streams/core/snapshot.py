@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from streams.core import waiting
+from streams.core import gap, waiting
 from streams.core.records import FlowState
 
 if TYPE_CHECKING:
@@ -111,8 +111,9 @@ def take_snapshot(state: State) -> ShardSnapshot:
     for ring in state.rings.values():
         members = sorted(ring.flows.values(), key=lambda flow: flow.place)
         active_weight = sum(flow.account.rules.weight for flow in members if flow.state is FlowState.ACTIVE)
-        views = [_view(ring, flow, active_weight) for flow in members]
-        classes.append(_class_view(state, ring, views))
+        views = [_view(ring, flow, active_weight, state.policy.policy.quantum) for flow in members]
+        if ring.record.class_ in state.classes or members:
+            classes.append(_class_view(state, ring, views))
         flows += views
     record, policy, window = state.record, state.policy, state.window
     shard = ShardView(
@@ -144,6 +145,7 @@ def take_snapshot(state: State) -> ShardSnapshot:
 
 def _class_view(state: State, ring: Ring, views: list[FlowView]) -> ClassView:
     record, class_ = ring.record, state.classes.get(ring.record.class_)
+    observed = gap.widest(ring.flows.values(), state.policy.policy.quantum)
     return ClassView(
         class_=record.class_,
         weight=class_.weight if class_ is not None else 1,
@@ -156,15 +158,15 @@ def _class_view(state: State, ring: Ring, views: list[FlowView]) -> ClassView:
         blocked_flows=sum(view.state == "blocked" for view in views),
         queued_runs=sum(view.queued_runs for view in views),
         queued_tokens=sum(view.queued_tokens for view in views),
-        gap=0,
-        bound=0,
+        gap=observed.gap,
+        bound=observed.bound,
         past_charged=record.past_charged,
         past_dispatched=record.past_dispatched,
         past_ended=record.past_ended,
     )
 
 
-def _view(ring: Ring, flow: Flow, active_weight: int) -> FlowView:
+def _view(ring: Ring, flow: Flow, active_weight: int, quantum: int) -> FlowView:
     account, rules = flow.account, flow.account.rules
     head = flow.queue.head()
     active = flow.state is FlowState.ACTIVE
@@ -189,7 +191,7 @@ def _view(ring: Ring, flow: Flow, active_weight: int) -> FlowView:
         ended=flow.ended,
         oldest_submitted_ms=head.submitted_ms if head is not None else None,
         stated_share_ppm=rules.weight * MILLION // active_weight if active else 0,
-        lag=0,
+        lag=gap.lag(flow, quantum) if active else 0,
         ratio_ppm=flow.actual * MILLION // flow.settled_estimate if flow.settled_estimate else None,
         error_p50_ppm=None,
         error_p90_ppm=None,

@@ -144,10 +144,12 @@ class State:
         changed = self.out.changed
         for flow in tenant.flows:
             ring = flow.ring
-            before, current = flow.state, ring.current
+            before, current, largest = flow.state, ring.current, ring.record.max_estimate
             ring.refresh(flow)
             if flow.state is not before or ring.current is not current:
                 changed[flow.key] = flow
+                changed[ring.key] = ring.record
+            elif ring.record.max_estimate != largest:
                 changed[ring.key] = ring.record
 
     def enqueue(self, run: Run) -> None:

@@ -34,7 +34,7 @@ def test_the_shard_as_a_whole() -> None:
         histories=1,
         attempt_ms=10,  # a sixteenth of the first sample
         waiting_for="work",
-        moved_ms=0,
+        moved_ms=START_MS + 160,
         stuck=False,
     )
 
