@@ -28,7 +28,11 @@ class Traffic:
     runs: int
     intervals: tuple[tuple[int, int], ...]
     costs: Costs
-    workflows: int = 1
+    workflows: int | None = 1  # taken in turn; None: each run has a name that was never used before
+
+    def workflow(self, number: int) -> str:
+        """Return the name under which the n-th run is filed."""
+        return f"new{number}" if self.workflows is None else f"flow{number % self.workflows}"
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Scenario:
             moments = (draw.randint(*interval) for interval in traffic.intervals for _ in range(traffic.runs))
             for number, at_ms in enumerate(sorted(moments)):
                 tokens, hint = traffic.costs(draw, number)
-                workflow = f"flow{number % traffic.workflows}"
+                workflow = traffic.workflow(number)
                 arrived.append(Arrival(at_ms, tenant, f"{tenant}{number}", workflow, tokens, max(1, tokens), hint))
         return in_order(arrived)
 
@@ -82,6 +86,16 @@ def swinging(random: Random, number: int) -> tuple[int, int | None]:
     return cost, max(1, cost // 10) if number % 2 else cost * 10
 
 
+def unsteady(random: Random, number: int) -> tuple[int, int | None]:
+    """Cheap and a hundred times as dear by turns: the mean is wrong about every run."""
+    return random.randint(8, 12) * (100 if number % 2 else 1), None
+
+
+def trained(random: Random, number: int) -> tuple[int, int | None]:
+    """Forty cheap runs, by which the estimate is made, then twenty that cost twenty times as much, and again."""
+    return random.randint(15, 25) * (20 if number % 60 >= 40 else 1), None
+
+
 ALL = ((0, LASTS_MS),)
 AT_ONCE = ((0, 500),)
 
@@ -99,6 +113,8 @@ MANY = tuple("bcdefghij")
 # Enough to be backlogged from the first half second to the end, for one of four.
 plenty = Traffic(500, AT_ONCE, about(100))
 plenty_well_guessed = Traffic(500, AT_ONCE, about(100, hint=1))
+# The same, spread over the whole time: what is filed later is guessed by what has ended.
+steady = Traffic(700, ALL, about(100))
 
 SCENARIOS: dict[str, Scenario] = {
     "equal tenants, unequal floods": Scenario({"a": Traffic(1_200, AT_ONCE, about(100)), **crowd(FEW, plenty)}),
@@ -127,6 +143,24 @@ SCENARIOS: dict[str, Scenario] = {
     "a liar who swings by a hundred": Scenario(
         {"liar": Traffic(1_200, AT_ONCE, swinging), **crowd(FEW, plenty_well_guessed)}, source="hint"
     ),
+    "a liar who says a quarter where the larger guess counts": Scenario(
+        {"liar": Traffic(1_200, AT_ONCE, about(100, hint=0.25)), **crowd(FEW, plenty)}, source="max"
+    ),
+    "a liar who says four times as much where the larger guess counts": Scenario(
+        {"liar": Traffic(1_200, AT_ONCE, about(100, hint=4)), **crowd(FEW, plenty)}, source="max"
+    ),
+    "a liar with a new workflow for every run": Scenario(
+        # More names than are remembered of a tenant, and runs four times as dear as an unknown one is taken for.
+        {"liar": Traffic(600, ALL, about(400), workflows=None), **crowd(FEW, steady)}
+    ),
+    "dear runs under the names of cheap ones": Scenario(
+        {
+            "liar": Traffic(600, ALL, about(400), workflows=20),
+            **crowd(FEW, Traffic(1_400, ALL, about(50), workflows=20)),
+        }
+    ),
+    "a history trained on cheap runs": Scenario({"liar": Traffic(1_200, ALL, trained), **crowd(FEW, steady)}),
+    "costs that swing by a hundred": Scenario({"liar": Traffic(400, ALL, unsteady), **crowd(FEW, steady)}),
     "bursts that look cheap": Scenario(
         # It asks for a half of all, in bursts of which each fits one visit by its estimates; a tenth is fair.
         {
