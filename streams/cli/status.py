@@ -34,7 +34,7 @@ def status(
 
     The observed share is of all tokens spent so far; with --watch, of those spent since it was started.
     The gap is between the two tenants of a class whose service per weight is furthest apart; it stays below the bound.
-    Cost shows what runs spent over what they were estimated at: in sum, for half of the last ones, for nine in ten.
+    Spent/estimated is over all runs; off by: how far off the estimates of half, and nine in ten, of the last runs were.
     """
     from streams import clock
     from streams.client.status import StatusReader
@@ -156,7 +156,7 @@ def _tenants(seen: Overview) -> Table:
     tenants = _table(
         "tenants (runs / tokens)",
         *("tenant", "class", "plan", "weight", "stated", "observed", "queued", "waits for", "in flight"),
-        *("deficit", "spent", "cost/estimate", "oldest"),
+        *("deficit", "spent", "spent/estimated", "off by", "oldest"),
     )
     for row in seen.tenants:
         tenants.add_row(
@@ -171,7 +171,8 @@ def _tenants(seen: Overview) -> Table:
             _runs_and_tokens(row.flight_runs, row.flight_tokens),
             f"{row.deficit:,}",
             f"{row.spent:,}",
-            " ".join(map(_times, (row.cost_ratio, row.cost_ratio_p50, row.cost_ratio_p90))),
+            "-" if row.cost_ratio is None else f"{row.cost_ratio:.2f}",
+            _errors(row.cost_error_p50, row.cost_error_p90),
             "-" if row.oldest_wait_ms is None else _span(row.oldest_wait_ms),
         )
     return tenants
@@ -182,8 +183,8 @@ def _words(reason: str) -> str:
     return reason.replace("_", " ") or "-"
 
 
-def _times(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.2f}"
+def _errors(half: float | None, most: float | None) -> str:
+    return "-" if half is None or most is None else f"{half:.0%} / {most:.0%}"
 
 
 def _runs_and_tokens(runs: int, tokens: int) -> str:

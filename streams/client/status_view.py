@@ -40,8 +40,8 @@ class TenantRow:
     spent: int  # tokens, since the beginning
     ended: int  # runs, since the beginning
     cost_ratio: float | None  # actual / estimate of all its attempts; None: none has ended
-    cost_ratio_p50: float | None  # of the tenant's last runs, half cost at most so much of their estimate
-    cost_ratio_p90: float | None  # and nine in ten
+    cost_error_p50: float | None  # of half the tenant's last runs, |actual - estimate| / estimate is at most this
+    cost_error_p90: float | None  # and nine in ten
     oldest_wait_ms: int | None  # of the run that waits longest; None: none waits
     shard: int
 
@@ -230,8 +230,8 @@ def _tenant_row(view: FlowView, shard: int, now_ms: int, observed: float | None)
         spent=view.actual,
         ended=view.ended,
         cost_ratio=_of_million(view.ratio_ppm),
-        cost_ratio_p50=_of_million(view.error_p50_ppm),
-        cost_ratio_p90=_of_million(view.error_p90_ppm),
+        cost_error_p50=_of_million(view.error_p50_ppm),
+        cost_error_p90=_of_million(view.error_p90_ppm),
         oldest_wait_ms=max(0, now_ms - oldest) if oldest else None,
         shard=shard,
     )

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 MAX_NAME: Final = 255
 # Row and journal hold 64-bit integers: quantum * weight, which is what a deficit grows by, must stay well inside.
 MAX_WEIGHT: Final = 10**6
-# So must what a class is behind: up to MAX_CLASSES * MAX_TOKENS * the sum of the classes' weights.
+# The turn of a class is reckoned in tokens / weight, in whole units: a larger weight would be rounded away.
 MAX_CLASS_WEIGHT: Final = 1_000
 MAX_TOKENS: Final = 10**12  # of one run, or of a quantum
 MAX_SUM: Final = 10**15  # of tokens queued or in flight

@@ -52,7 +52,7 @@ POLICY = Policy(
 BODY = '{"max_tokens":4096,"payload":{"text":"é\\n"},"headers":{"trace":"00-ab"}}'.encode()
 
 ROWS: dict[str, Row] = {
-    "shard": records.ShardRecord(3, 4, 2, 1_041, 1_764_000_000_000, 500, 77, 65_536, 1_763_999_999_000, 21),
+    "shard": records.ShardRecord(3, 4, 2, 1_041, 1_764_000_000_000, 500, 77, 65_536, 1_763_999_999_000, 21, 554_400),
     "policy": records.PolicyRecord(6, POLICY),
     "ring": records.RingRecord(
         "batch",
@@ -60,7 +60,7 @@ ROWS: dict[str, Row] = {
         4,
         visiting=True,
         next_place=9,
-        deficit=-4_000,
+        tag=831_600,
         max_estimate=1_200,
         max_under=300,
         max_over=200,

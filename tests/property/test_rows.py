@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any, get_type_hints
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.core import records
+from streams.core.policy import Policy
 from streams.core.records import FlowState, Key
 from streams.errors import StateUnreadable
-from streams.rows import POSITIONS, PositionsRecord, Row, decode, decode_key, encode, encode_key, row_key
-from streams.rows.forms import FORMS
+from streams.rows import POSITIONS, Row, decode, decode_key, encode, encode_key, row_key
+from streams.rows.forms import FORMS, Form
 from tests.unit.core.any_policies import names, policies
 
 # Names are anything that UTF-8 can hold: quotes, brackets, line feeds and separators come up by themselves.
@@ -19,47 +22,30 @@ small = st.integers(0, 2**31 - 1)
 signed = st.integers(-(2**63), 2**63 - 1)
 optional = st.none() | signed
 counted = st.dictionaries(signed, signed, max_size=3)
-bodies = st.binary() | st.sampled_from([b"", b"\n", b"\n\n", b'{"payload":1}', b'\n{"payload":"\xc3\xa9"}\n'])
+VALUES: dict[Any, st.SearchStrategy[Any]] = {
+    int: signed,
+    int | None: optional,
+    bool: st.booleans(),
+    str: texts,
+    bytes: st.binary() | st.sampled_from([b"", b"\n", b"\n\n", b'{"payload":1}', b'\n{"payload":"\xc3\xa9"}\n']),
+    FlowState: st.sampled_from(FlowState),
+    Policy: policies(),
+    dict[int, int]: counted,
+    dict[str, int]: st.dictionaries(texts, signed, max_size=3),
+    list[tuple[str, str]]: st.lists(st.tuples(texts, texts), max_size=3),
+    list[tuple[str, str, str, int, int]]: st.lists(st.tuples(texts, texts, texts, signed, signed), max_size=3),
+}
 
-rows: st.SearchStrategy[Row] = st.one_of(
-    st.builds(records.ShardRecord, *[signed] * 10),
-    st.builds(records.PolicyRecord, signed, policies()),
-    st.builds(records.RingRecord, texts, signed, signed, st.booleans(), *[signed] * 8),
-    st.builds(
-        records.FlowRecord,
-        texts,
-        texts,
-        signed,
-        signed,
-        signed,
-        st.booleans(),
-        st.sampled_from(FlowState),
-        *[signed] * 8,
-    ),
-    st.builds(
-        records.RunRecord,
-        *[texts] * 4,
-        signed,
-        signed,
-        optional,
-        optional,
-        *[signed] * 4,
-        bodies,
-    ),
-    st.builds(records.RetryRecord, texts, texts, *[signed] * 3, counted),
-    st.builds(records.FlightRecord, *[texts] * 4, small, *[signed] * 8, *[st.booleans()] * 3),
-    st.builds(records.HistoryRecord, texts, texts, *[signed] * 4, counted),
-    st.builds(
-        records.EndedRecord,
-        small,
-        signed,
-        st.lists(st.tuples(texts, texts), max_size=3),
-        st.lists(st.tuples(texts, texts, texts, signed, signed), max_size=3),
-    ),
-    st.builds(
-        PositionsRecord, signed, st.dictionaries(texts, signed, max_size=3), st.dictionaries(texts, signed, max_size=3)
-    ),
-)
+
+def rows_of(form: Form) -> st.SearchStrategy[Row]:
+    """Any row of a kind: a field that is added to its record is tried here by itself."""
+    hints = get_type_hints(form.record, localns={"Policy": Policy})
+    values = {name: VALUES[type_] for name, type_ in hints.items()}
+    numbers = {name: small for name in form.key if hints[name] is int}  # as they are counted from 0
+    return st.builds(form.record, **values | numbers)
+
+
+rows = st.one_of([rows_of(form) for form in FORMS])
 keys = st.lists(texts, min_size=1, max_size=4).map(tuple)
 
 
@@ -111,6 +97,7 @@ def test_every_kind_is_tried_here() -> None:
 
 def test_states_are_kept_as_numbers() -> None:
     flow = records.FlowRecord("c", "t", 0, state=FlowState.BLOCKED)
-    assert encode(flow) == b"[1,0,0,0,false,2,0,0,0,0,0,0,0,0]"
+    value = encode(flow)
+    assert value.startswith(b"[1,0,0,0,false,2,")
     with pytest.raises(StateUnreadable):
-        decode(row_key(flow), b"[1,0,0,0,false,9,0,0,0,0,0,0,0,0]")
+        decode(row_key(flow), value.replace(b",false,2,", b",false,9,"))

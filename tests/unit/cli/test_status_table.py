@@ -23,7 +23,7 @@ def test_a_table_shows_shards_classes_and_tenants() -> None:
     lines = shown(overview([Status(0, 1, SHARD), Status(0, 1, CLASS), Status(0, 1, FLOW)], NOW_MS))
     assert "0 1 / 5 8 / - 1 1 2 window runs p v2 9 1.0 s ago" in lines
     assert "default 0 75.0% 100.0% 4 / 400 2 1 3 120 900" in lines
-    assert "a default pro 2 25.0% 100.0% 1 / 10 turn 1 / 5 -3 50 1.10 0.90 - 1.0 min" in lines
+    assert "a default pro 2 25.0% 100.0% 1 / 10 turn 1 / 5 -3 50 1.10 25% / 300% 1.0 min" in lines
 
 
 def test_a_stuck_shard_stands_out() -> None:
@@ -53,10 +53,11 @@ def test_what_there_is_none_of_is_a_dash() -> None:
         actual=0,
         ratio_ppm=None,
         error_p50_ppm=None,
+        error_p90_ppm=None,
         oldest_submitted_ms=None,
     )
     lines = shown(overview([Status(0, 1, replace(SHARD, policy_version=-1)), Status(0, 1, idle)], NOW_MS))
-    assert "a default - 2 - - - - - -3 0 - - - -" in lines
+    assert "a default - 2 - - - - - -3 0 - - -" in lines
     assert any("built-in" in line for line in lines)
 
 

@@ -30,8 +30,8 @@ FLOW = FlowView(
     stated_share_ppm=250_000,
     lag=-7,
     ratio_ppm=1_100_000,
-    error_p50_ppm=900_000,
-    error_p90_ppm=None,
+    error_p50_ppm=250_000,
+    error_p90_ppm=3_000_000,
 )
 CLASS = ClassView(
     class_="default",
@@ -126,9 +126,9 @@ def test_a_class_of_a_shard_that_spent_nothing_has_no_observed_share() -> None:
     assert row.observed_share is None
 
 
-def test_how_well_costs_are_guessed_is_told_in_times() -> None:
+def test_how_well_costs_are_guessed_is_told_as_parts() -> None:
     [row] = overview([Status(0, 1, FLOW)], NOW_MS).tenants
-    assert (row.cost_ratio, row.cost_ratio_p50, row.cost_ratio_p90) == (1.1, 0.9, None)
+    assert (row.cost_ratio, row.cost_error_p50, row.cost_error_p90) == (1.1, 0.25, 3.0)
 
 
 def test_nothing_spent_is_no_share() -> None:
