@@ -12,6 +12,7 @@ MAX_DISPATCHES: Final = 2_000  # of one step: its transaction and its journal re
 
 if TYPE_CHECKING:
     from streams.core.flows import Flow
+    from streams.core.ring import Ring
     from streams.core.runs import Run
     from streams.core.state import State
 
@@ -19,32 +20,44 @@ if TYPE_CHECKING:
 def fill_window(state: State) -> None:
     """Dispatch until the window is full, nobody may go, or the step is large enough (`state.more` tells that).
 
-    Classes go strictly in order. The head whose turn it is and that does not fit the token window waits for
-    room, and so does everything behind it: small runs that overtake would starve it.
+    Classes go in order, or as `classes` says. The head whose turn it is and that does not fit the token window waits
+    for room, and so does everything behind it, in every class: small runs that overtake would starve it.
     """
-    window, dispatches = state.window, state.out.dispatches
-    for ring in state.rings.values():
-        while window.has_place():
-            under_way = ring.current
-            flow = ring.next()
-            if flow is None:
-                break
-            if flow is not under_way:  # a visit that has begun is written, even if nothing can be dispatched in it yet
-                state.out.changed[ring.key] = ring.record
-                state.out.changed[flow.key] = flow
-            head = flow.queue.head()
-            assert head is not None, "a flow whose turn it is has work"
-            if not window.fits(head.estimate):
-                return
-            if len(dispatches) == MAX_DISPATCHES:
-                state.more = True
-                return
-            _start(state, flow, head)
-        else:
+    turns, window = state.turns, state.window
+    if turns is None:
+        for ring in state.rings.values():
+            while ring.active:
+                if not window.has_place() or not _serve(state, ring, class_pays=False):
+                    return
+        return
+    while window.has_place():
+        turn = turns.next()
+        if turn is None or not _serve(state, turn[0], class_pays=turn[1]):
             return
 
 
-def _start(state: State, flow: Flow, run: Run) -> None:
+def _serve(state: State, ring: Ring, *, class_pays: bool) -> bool:
+    """Dispatch the run whose turn it is in a class; False: it has to wait for room, or for another step."""
+    out, under_way = state.out, ring.current
+    flow = ring.next()
+    assert flow is not None, "a class with active flows has somebody whose turn it is"
+    if flow is not under_way:  # a visit that has begun is written, even if nothing can be dispatched in it yet
+        out.changed[ring.key] = ring.record
+        out.changed[flow.key] = flow
+    run = flow.queue.head()
+    assert run is not None, "a flow whose turn it is has work"
+    if not state.window.fits(run.estimate):
+        return False
+    if len(out.dispatches) == MAX_DISPATCHES:
+        state.more = True
+        return False
+    if state.turns is not None:
+        state.turns.charge(ring, run.estimate, out.changed, pays=class_pays)
+    _start(state, flow, run, class_pays=class_pays)
+    return True
+
+
+def _start(state: State, flow: Flow, run: Run, *, class_pays: bool) -> None:
     record, out, ring = state.record, state.out, flow.ring
     record.seq += 1
     run.attempt += 1
@@ -69,6 +82,7 @@ def _start(state: State, flow: Flow, run: Run) -> None:
         record.now_ms - record.outage_ms + run.lease_ms,
         run.lease_ms,
     )
+    flight.class_pays = class_pays
     flight.begin(flow)
     state.hold(flight)
     flow.peak = max(flow.peak, flow.account.flight_runs)

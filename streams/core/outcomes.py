@@ -98,7 +98,9 @@ def _extend(state: State, flight: Flight, tokens: int | None) -> None:
     if tokens is not None:
         flow = flight.flow
         flow.ring.catch_up(flow)
-        if ledger.own_up(flow, flight, tokens):
+        excess = ledger.own_up(flow, flight, tokens)
+        _correct(state, flow, excess, class_pays=flight.class_pays)
+        if excess:
             _note_error(state, flow, flight.estimate, flight.charged, flight.charged)
         state.out.changed[flow.key] = flow
 
@@ -145,6 +147,7 @@ def _settle(state: State, flight: Flight, actual: int, outcome: str, *, reported
     flow, out = flight.flow, state.out
     flow.ring.catch_up(flow)
     ledger.settle(flow, flight.charged, actual)
+    _correct(state, flow, actual - flight.charged, class_pays=flight.class_pays)
     flow.settled_estimate += flight.estimate
     _note_error(state, flow, flight.estimate, flight.charged, actual)
     state.release(flight)
@@ -159,6 +162,12 @@ def _note_error(state: State, flow: Flow, first: int, charged: int, actual: int)
     ring = flow.ring
     if flow.state is not FlowState.IDLE and gap.note_error(ring.record, first, charged, actual):
         state.out.changed[ring.key] = ring.record
+
+
+def _correct(state: State, flow: Flow, tokens: int, *, class_pays: bool) -> None:
+    """Let the flow's class pay, too, for what an attempt has cost beyond what it was charged before."""
+    if state.turns is not None and tokens:
+        state.turns.correct(flow.ring, tokens, state.out.changed, pays=class_pays)
 
 
 def _late(state: State, completion: Completion) -> None:
@@ -178,6 +187,7 @@ def _late(state: State, completion: Completion) -> None:
         actual = max(completion.tokens, state.policy.policy.estimates.min_charge)
         flow.ring.catch_up(flow)
         ledger.amend(flow, charged, actual)
+        _correct(state, flow, actual - charged, class_pays=True)  # how it was booked is not remembered
         flow.peak += 1  # it comes on top of what is in flight
         _note_error(state, flow, charged, charged, actual)
         state.out.changed[flow.key] = flow

@@ -23,7 +23,10 @@ def set_policy(state: State, change: SetPolicy) -> None:
         return
     state.policy = PolicyRecord(version=change.position, policy=change.policy)
     state.out.changed[(POLICY,)] = state.policy
+    before = state.turns
     state.adopt_policy()
+    if state.turns is not None:
+        state.turns.succeed(before, state.out.changed)
     state.backlogs = None  # it is by weight
     for tenant in state.tenants.values():
         _bind(state, tenant)

@@ -44,7 +44,7 @@ _SLACK: Final = 64  # stale heap entries that are not worth a clean-up
 class Ring:
     """The flows of one class and their virtual time."""
 
-    __slots__ = ("_heap", "active", "blocked", "current", "flows", "key", "record")
+    __slots__ = ("_heap", "active", "blocked", "came_back", "current", "flows", "key", "record")
 
     def __init__(self, record: RingRecord) -> None:
         """Begin with a record and no flows."""
@@ -54,6 +54,7 @@ class Ring:
         self.current: Flow | None = None  # in the middle of its visit; not in the heap
         self.active = 0  # == flows that are ACTIVE
         self.blocked = 0  # == flows that are BLOCKED
+        self.came_back = False  # it had nothing queued till now: `classes` takes note and forgets it
         self._heap: list[int] = []  # may hold stale entries: the flow's `eligible` tells
 
     def add(self, flow: Flow) -> None:
@@ -185,6 +186,7 @@ class Ring:
         flow.half_visit = head is not None and flow.deficit >= head.estimate
 
     def _enter(self, flow: Flow) -> None:
+        self.came_back |= not self.active and not self.blocked
         self.catch_up(flow)
         if flow.state is FlowState.BLOCKED:
             self.blocked -= 1
@@ -203,6 +205,7 @@ class Ring:
             gap.rest(self.record)
 
     def _block(self, flow: Flow) -> None:
+        self.came_back |= not self.active and not self.blocked
         self.catch_up(flow)
         if flow.state is FlowState.IDLE:
             gap.begin(flow)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from streams.core.classes import Turns, turns_of
 from streams.core.effects import Effects, Rejection
 from streams.core.estimator import Estimator
 from streams.core.flows import Flow, Tenant
@@ -57,6 +58,7 @@ class State:
         "revoked",
         "rings",
         "tenants",
+        "turns",
         "window",
     )
 
@@ -69,6 +71,7 @@ class State:
         self.tenants: dict[str, Tenant] = {}
         self.rings: dict[str, Ring] = {}  # in order of priority
         self.classes: dict[str, PriorityClass] = {}  # of the policy in force
+        self.turns: Turns | None = None  # only where classes don't simply go in order
         self.flights: dict[tuple[str, str, int], Flight] = {}
         self.revoked: set[tuple[str, str]] = set()  # == the runs of the flights that are revoked
         self.leases: Timers[Flight] = Timers(Flight.due_ms)  # on the lease clock: now_ms - outage_ms
@@ -88,9 +91,11 @@ class State:
         policy: Policy = self.policy.policy
         self.classes = {class_.name: class_ for class_ in policy.classes}
         old = self.rings
-        # A class that the policy no longer names is served last, until it is empty.
-        names = [*self.classes, *sorted(name for name in old if name not in self.classes)]
+        # A class that the policy no longer names is served last, until it is empty. One that never had a flow is gone.
+        unnamed = sorted(name for name in old if name not in self.classes and old[name].record.next_place)
+        names = [*self.classes, *unnamed]
         self.rings = {name: old.get(name) or Ring(RingRecord(class_=name)) for name in names}
+        self.turns = turns_of(policy, self.rings, self.record)
         self.window.resize(policy.window, self.record.shard, self.record.shards)
 
     @property
