@@ -15,12 +15,9 @@ Rules are looked up from the particular to the general: the tenant's own, its pl
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from difflib import get_close_matches
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from streams.core import policy_fields as fields
 from streams.core.policy import (
@@ -34,66 +31,28 @@ from streams.core.policy import (
     Window,
 )
 from streams.core.policy_fields import Check, Wrong
-
-Path = tuple[str | int, ...]
+from streams.core.policy_problems import Path, PolicyInvalid, Problem, nearest
+from streams.core.policy_sense import contradictions
 
 # The policy travels as one Kafka message and is held by every shard: both want a bound.
 MAX_TENANTS: Final = 20_000
 MAX_CLASSES: Final = 64
-# When a tenant gets or loses work, the weights of all in its group that have work are worked out anew.
-MAX_GROUP: Final = 1_000
-MAX_MIN_SHARES: Final = 99  # percent, of all classes: something is left to be given by order
 
 _SECTIONS: Final = (
     "window", "classes", "default", "plans", "groups", "tenants", "limits", "estimates", "leases", "memory"
 )  # fmt: skip
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-_SHOWN: Final = 60  # characters of a wrong value in a message
-_LISTED: Final = 20  # known names in a message
+# From here on the known name that may be meant is not looked for: that takes milliseconds, and nobody reads so many.
+_HINTED: Final = 100
 
 T = TypeVar("T")
-
-
-class Problem(NamedTuple):
-    """One thing that is wrong with a document. `path` leads to it: ("tenants", "acme", "weight")."""
-
-    path: Path
-    value: object
-    message: str
-
-    @property
-    def where(self) -> str:
-        """The path as TOML would write it."""
-        text = ""
-        for part in self.path:
-            if isinstance(part, int):
-                text += f"[{part}]"
-            else:
-                text += "." * bool(text) + (part if _BARE.fullmatch(part) else f'"{part}"')
-        return text
-
-    def __str__(self) -> str:
-        got = repr(self.value)
-        return f"{self.where}: {self.message} (got {got if len(got) <= _SHOWN else got[:_SHOWN] + '…'})"
-
-
-class PolicyInvalid(ValueError):
-    """The policy document has problems, all of which are listed; nothing was changed."""
-
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__(problems)
-        self.problems = problems
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.problems))
 
 
 def parse_policy(document: Mapping[str, object]) -> Policy:
     """Return the policy that a document states.
 
     Raises `PolicyInvalid` with every problem found, in the order of the document's sections: unknown field (with
-    the nearest known one), wrong type, out of range, unknown plan or group, class named twice, limits that
-    contradict, numbers that would count for nothing.
+    the nearest known one), wrong type, out of range, unknown plan or group, class named twice. If there are none, with
+    all that contradicts something else.
     """
     return _Check().policy(document)
 
@@ -120,28 +79,22 @@ class _Check:
     def policy(self, document: Mapping[str, object]) -> Policy:
         top = self._fields((), document, fields.POLICY, also=_SECTIONS)
         window = self._section(document, "window", Window(), fields.WINDOW)
-        if window.runs is None and window.tokens is None:
-            self._wrong(
-                ("window",), "unlimited", "limit runs, tokens or both: else all is dispatched at once, unfairly"
-            )
-        classes = self._classes(document, top.get("between_classes", document.get("between_classes", "strict")))
-        plans = {
-            plan: self._fields(("plans", plan), table, fields.PLAN) for plan, table in self._named(document, "plans")
+        classes = self._classes(document)
+        groups = {
+            group: self._fields(("groups", group), table, fields.GROUP).get("weight", 1)
+            for group, table in self._named(document, "groups")
         }
-        groups = self._groups(document)
-        default = self._rules(("default",), document.get("default", {}), TenantRules(), plans)
-        tenants = self._tenants(document, default, plans)
-        self._members(groups, default, tenants)
+        plans = {
+            plan: self._rules_in(("plans", plan), table, fields.PLAN, groups)
+            for plan, table in self._named(document, "plans")
+        }
+        default = self._rules(("default",), document.get("default", {}), TenantRules(), plans, groups)
+        tenants = self._tenants(document, default, plans, groups)
         limits = self._section(document, "limits", Limits(), fields.LIMITS)
         estimates = self._section(document, "estimates", Estimates(), fields.ESTIMATES)
         leases = self._section(document, "leases", Leases(), fields.LEASES)
-        self._ordered("leases", leases, "lease_ms", "max_lease_ms")
-        self._ordered("leases", leases, "backoff_ms", "max_backoff_ms")
         memory = self._section(document, "memory", Memory(), fields.MEMORY)
-        self._ordered("memory", memory, "tenant_histories", "histories")
-        if self._problems:
-            raise PolicyInvalid(tuple(self._problems))
-        return replace(
+        policy = replace(
             Policy(),
             window=window,
             classes=classes,
@@ -154,8 +107,13 @@ class _Check:
             memory=memory,
             **top,
         )
+        # Where a field is wrong its default stands, and what contradicts that contradicts nothing that was meant.
+        problems = self._problems or list(contradictions(policy))
+        if problems:
+            raise PolicyInvalid(tuple(problems))
+        return policy
 
-    def _classes(self, document: Mapping[str, object], between: object) -> tuple[PriorityClass, ...]:
+    def _classes(self, document: Mapping[str, object]) -> tuple[PriorityClass, ...]:
         if "classes" not in document:
             return Policy().classes
         listed = document["classes"]
@@ -173,42 +131,14 @@ class _Check:
                 self._wrong(("classes", index, "name"), name, "this class stands here twice")
             else:
                 classes[name] = PriorityClass(**given)
-                self._heeded(index, classes[name], between)
-        least = sum(each.min_share for each in classes.values())
-        if least > MAX_MIN_SHARES:
-            self._wrong(("classes",), least, f"the min_share of all classes must be at most {MAX_MIN_SHARES} in sum")
         return tuple(classes.values())
 
-    def _heeded(self, index: int, stated: PriorityClass, between: object) -> None:
-        """A number that the other way of sharing between classes asks for would be passed over without a word."""
-        if between == "strict" and stated.weight != 1:
-            self._wrong(("classes", index, "weight"), stated.weight, 'counts only with between_classes = "shares"')
-        if between == "shares" and stated.min_share:
-            self._wrong(
-                ("classes", index, "min_share"), stated.min_share, 'counts only with between_classes = "strict"'
-            )
-
-    def _groups(self, document: Mapping[str, object]) -> dict[str, int]:
-        stated = {
-            group: self._fields(("groups", group), table, fields.GROUP)
-            for group, table in self._named(document, "groups")
-        }
-        return {group: given.get("weight", 1) for group, given in stated.items()}
-
-    def _members(self, groups: Mapping[str, int], default: TenantRules, tenants: Mapping[str, TenantRules]) -> None:
-        """Check who says to be of which group."""
-        if default.group is not None:
-            self._wrong(("default", "group"), default.group, "only tenants that are named can be in a group")
-            return
-        for tenant, rules in tenants.items():
-            if rules.group is not None and rules.group not in groups:
-                self._wrong(("tenants", tenant, "group"), rules.group, "no such group" + _nearest(rules.group, groups))
-        for group, members in Counter(rules.group for rules in tenants.values()).items():
-            if group in groups and members > MAX_GROUP:
-                self._wrong(("groups", str(group)), members, f"at most {MAX_GROUP} tenants can be in a group")
-
     def _tenants(
-        self, document: Mapping[str, object], default: TenantRules, plans: Mapping[str, Mapping[str, Any]]
+        self,
+        document: Mapping[str, object],
+        default: TenantRules,
+        plans: Mapping[str, Mapping[str, Any]],
+        groups: Mapping[str, int],
     ) -> dict[str, TenantRules]:
         named = self._named(document, "tenants")
         if len(named) > MAX_TENANTS:
@@ -216,19 +146,35 @@ class _Check:
                 ("tenants",), len(named), f"at most {MAX_TENANTS} tenants can be named; use plans and the default"
             )
             return {}
-        return {tenant: self._rules(("tenants", tenant), table, default, plans) for tenant, table in named}
+        return {tenant: self._rules(("tenants", tenant), table, default, plans, groups) for tenant, table in named}
 
     def _rules(
-        self, path: Path, table: object, base: TenantRules, plans: Mapping[str, Mapping[str, Any]]
+        self,
+        path: Path,
+        table: object,
+        base: TenantRules,
+        plans: Mapping[str, Mapping[str, Any]],
+        groups: Mapping[str, int],
     ) -> TenantRules:
-        own = self._fields(path, table, fields.RULES)
+        own = self._rules_in(path, table, fields.RULES, groups)
         plan = own.get("plan")
         if plan is None:
             return replace(base, **own)
         if plan not in plans:
-            self._wrong((*path, "plan"), plan, "no such plan" + _nearest(plan, plans))
+            self._unknown((*path, "plan"), plan, "no such plan", plan, plans)
             return base
         return replace(base, **{**plans[plan], **own})
+
+    def _rules_in(
+        self, path: Path, table: object, checks: Mapping[str, Check], groups: Mapping[str, int]
+    ) -> dict[str, Any]:
+        """Return the good rules of a table."""
+        rules = self._fields(path, table, checks)
+        group = rules.get("group")
+        if group is not None and group not in groups:
+            del rules["group"]
+            self._unknown((*path, "group"), group, "no such group", group, groups)
+        return rules
 
     def _section(self, document: Mapping[str, object], name: str, base: T, checks: Mapping[str, Check]) -> T:
         given = self._fields((name,), document.get(name, {}), checks)
@@ -263,7 +209,7 @@ class _Check:
                 continue
             check = checks.get(name)
             if check is None:
-                self._wrong((*path, name), value, "no such field" + _nearest(name, [*checks, *also]))
+                self._unknown((*path, str(name)), value, "no such field", name, [*checks, *also])
                 continue
             verdict = check(value)
             if isinstance(verdict, Wrong):
@@ -272,19 +218,9 @@ class _Check:
                 good[name] = verdict
         return good
 
-    def _ordered(self, section: str, record: object, smaller: str, larger: str) -> None:
-        low, high = getattr(record, smaller), getattr(record, larger)
-        if low > high:
-            self._wrong((section, smaller), low, f"must not be above {larger} ({high})")
+    def _unknown(self, path: Path, value: object, message: str, name: object, known: Iterable[str]) -> None:
+        hint = nearest(str(name), known) if len(self._problems) < _HINTED else ""
+        self._wrong(path, value, message + hint)
 
     def _wrong(self, path: Path, value: object, message: str) -> None:
         self._problems.append(Problem(path, value, message))
-
-
-def _nearest(name: object, known: Iterable[str]) -> str:
-    names = list(known)
-    close = get_close_matches(str(name), names, n=1)
-    if close:
-        return f'; did you mean "{close[0]}"?'
-    more = ", …" * (len(names) > _LISTED)
-    return f"; known: {', '.join(names[:_LISTED])}{more}" if names else ""

@@ -114,10 +114,10 @@ def policies(draw: st.DrawFn) -> Policy:
     """Whatever a document can state."""
     policy = draw(_without_groups)
     between: BetweenClasses = draw(st.sampled_from(get_args(BetweenClasses)))
-    groups = st.none() | st.sampled_from(list(policy.groups)) if policy.groups else st.none()
-    return replace(
-        policy,
-        between_classes=between,
-        classes=draw(_classes(between)),
-        tenants={tenant: replace(rules, group=draw(groups)) for tenant, rules in policy.tenants.items()},
-    )
+    tenants = dict(policy.tenants)
+    for tenant, rules in policy.tenants.items():
+        group = draw(st.sampled_from([None, *policy.groups]))
+        members = [rules, *(each for each in tenants.values() if each.group == group)]
+        if group is not None and sum(each.weight for each in members) <= policy.quantum * policy.groups[group]:
+            tenants[tenant] = replace(rules, group=group)
+    return replace(policy, between_classes=between, classes=draw(_classes(between)), tenants=tenants)

@@ -15,14 +15,13 @@ from streams.core import policy_check, policy_fields
 from streams.core.policy import Policy, PriorityClass, TenantRules, Window
 from streams.core.policy_check import (
     MAX_CLASSES,
-    MAX_GROUP,
     MAX_TENANTS,
-    PolicyInvalid,
-    Problem,
     parse_policy,
     policy_document,
 )
 from streams.core.policy_fields import MAX_TOKENS, MAX_WEIGHT
+from streams.core.policy_problems import PolicyInvalid, Problem
+from streams.core.policy_sense import MAX_GROUP
 from tests.unit.core.any_policies import policies
 
 
@@ -182,11 +181,16 @@ def test_a_quantum_that_is_none(quantum: Any) -> None:
         ({"groups": {"acme": {}}, "tenants": {"a": {"group": "amce"}}}, "tenants.a.group", 'did you mean "acme"?'),
         ({"tenants": {"a": {"group": "acme"}}}, "tenants.a.group", "no such group"),
         (
-            {"plans": {"p": {"group": "acme"}}, "tenants": {"a": {"plan": "p"}}},
-            "tenants.a.group",
+            {"plans": {"p": {"group": "acme"}}, "tenants": {"a": {"plan": "p"}, "b": {"plan": "p"}}},
+            "plans.p.group",
             "no such group",
         ),
         ({"groups": {"acme": {}}, "default": {"group": "acme"}}, "default.group", "only tenants that are named"),
+        (
+            {"quantum": 2, "groups": {"g": {"weight": 2}}, "tenants": {t: {"group": "g", "weight": 3} for t in "ab"}},
+            "groups.g.weight",
+            "weigh 6 together",
+        ),
         ({"name": 5}, "name", "must be text"),
         ({"name": "x" * 256}, "name", "1 to 255"),
     ],
@@ -203,11 +207,17 @@ def test_too_many_tenants() -> None:
 
 def test_too_many_tenants_in_a_group() -> None:
     crowd = {str(n): {"group": "acme"} for n in range(MAX_GROUP)}
-    full = {"groups": {"acme": {}}, "tenants": crowd}
+    full = {"groups": {"acme": {"weight": 2}}, "tenants": crowd}
     assert parse_policy(full).rules_for("0").group == "acme"
     crowd["one more"] = {"group": "acme"}
     problem = only_problem(full)
     assert (problem.where, problem.value) == ("groups.acme", MAX_GROUP + 1)
+
+
+def test_what_contradicts_is_told_once_each_field_is_right() -> None:
+    document = {"classes": [{"name": "a", "weight": 2}], "window": {"runs": None}, "leases": {"backoff_ms": 10**6}}
+    assert [problem.where for problem in problems(document)] == ["window", "classes[0].weight", "leases.backoff_ms"]
+    assert only_problem({**document, "quantum": 0}).where == "quantum"
 
 
 def test_all_problems_are_found_at_once() -> None:
