@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 from streams.core.effects import Effects
@@ -20,6 +19,7 @@ from streams.core.records import (
     RingRecord,
     RunRecord,
     ShardRecord,
+    fields_of,
     key_of,
 )
 from streams.core.shard import Shard
@@ -41,7 +41,7 @@ KINDS = (
 def _form(living: type) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """Return the kind of record that `living` is, and what reads all its fields."""
     kind = next(kind for kind in KINDS if issubclass(living, kind))
-    return kind, attrgetter(*kind.__slots__)
+    return kind, fields_of(kind)
 
 
 def plain(record: Record) -> Record:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import fields
 from operator import attrgetter, itemgetter
 from types import GenericAlias
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 import msgspec
 import orjson
@@ -32,16 +32,15 @@ class _Codec:
     """One form, worked out once. A value's types are checked while it is read."""
 
     def __init__(self, form: Form) -> None:
-        hints = get_type_hints(form.record, localns={"Policy": Policy})
-        types = [dict[str, Any] if hints[name] is Policy else hints[name] for name in form.value]
+        types = [dict[str, Any] if kind is Policy else kind for kind in form.value.values()]
         shape: Any = GenericAlias(tuple, (int, *types))
         order = [*form.key, None, *form.value] + [form.body] * (form.body is not None)
         self.form = form
         self._decoder: msgspec.json.Decoder[tuple[Any, ...]] = msgspec.json.Decoder(shape)
         self._get = attrgetter(*form.value)
         self._arrange = itemgetter(*(order.index(each.name) for each in fields(form.record)))
-        self._numbers = [index for index, name in enumerate(form.key) if hints[name] is int]
-        self._policy = form.value.index("policy") + 1 if "policy" in form.value else None
+        self._numbers = [index for index, kind in enumerate(form.key.values()) if kind is int]
+        self._policy = list(form.value).index("policy") + 1 if "policy" in form.value else None
 
     def encode(self, row: Any) -> bytes:
         values = (self.form.version, *self._get(row))

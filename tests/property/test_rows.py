@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,10 +39,10 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 
 def rows_of(form: Form) -> st.SearchStrategy[Row]:
     """Any row of a kind: a field that is added to its record is tried here by itself."""
-    hints = get_type_hints(form.record, localns={"Policy": Policy})
-    values = {name: VALUES[type_] for name, type_ in hints.items()}
-    numbers = {name: small for name in form.key if hints[name] is int}  # as they are counted from 0
-    return st.builds(form.record, **values | numbers)
+    values = {name: VALUES[type_] for name, type_ in form.value.items()}
+    key = {name: small if type_ is int else VALUES[type_] for name, type_ in form.key.items()}  # counted from 0
+    body = {form.body: VALUES[bytes]} if form.body else {}
+    return st.builds(form.record, **values | key | body)
 
 
 rows = st.one_of([rows_of(form) for form in FORMS])

@@ -16,9 +16,9 @@ from streams.bench.memory import footprint
 from streams.bench.profiling import OUTSIDE, profile
 from streams.bench.rounds import Figure, interleaved
 from streams.errors import ConfigError
+from tests.compiled import interpreted
 
 SMALL = CoreOptions(runs=300, rounds=2, tenants=300, idle=300)
-interpreted = pytest.mark.skipif(is_compiled(), reason="only the interpreted core can be watched")
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import get_type_hints
 
 import pytest
 
@@ -12,6 +13,7 @@ from streams.core.records import Key
 from streams.errors import StateUnreadable
 from streams.rows import PositionsRecord, decode, decode_key, encode, encode_key, row_key
 from streams.rows.forms import FORMS, Form
+from tests.compiled import interpreted
 
 RUN: Key = ("run", "acme", "r-1")
 
@@ -20,6 +22,13 @@ RUN: Key = ("run", "acme", "r-1")
 def test_a_form_has_each_field_of_its_record_once(form: Form) -> None:
     held = [*form.key, *form.value, *([form.body] if form.body else [])]
     assert sorted(held) == sorted(each.name for each in fields(form.record))
+
+
+@interpreted
+@pytest.mark.parametrize("form", {form.kind: form for form in FORMS}.values(), ids=lambda form: form.kind)
+def test_the_newest_form_of_a_kind_has_the_types_of_its_record(form: Form) -> None:
+    body = {form.body: bytes} if form.body else {}
+    assert form.key | form.value | body == get_type_hints(form.record, localns={"Policy": Policy})
 
 
 def test_no_two_forms_answer_to_one_kind_and_version() -> None:
