@@ -42,9 +42,9 @@ _HALF: Final = _ONE >> 1
 Name = TypeVar("Name")
 
 
-def follow(mean_fp: int, sample_fp: int, count: int, decay: int) -> int:
-    """Move a decayed mean towards its `count`-th sample: the plain mean of the first `decay`, then fading."""
-    return mean_fp + (sample_fp - mean_fp) // min(count, decay)
+def follow(mean_fp: int, sample_fp: int, runs: int) -> int:
+    """Move a mean towards a sample, as the last of so many `runs`: beyond that, older ones fade."""
+    return mean_fp + (sample_fp - mean_fp) // runs
 
 
 class _Mean:
@@ -86,12 +86,13 @@ class History(HistoryRecord):
     def follow(self, actual: int, estimate: int, decay: int) -> None:
         """Take in one run's cost, here and in the means above."""
         self.count += 1
-        change_fp = self.mean_fp
-        self.mean_fp = follow(change_fp, actual << FP_BITS, self.count, decay)
-        change_fp = self.mean_fp - change_fp
+        runs = min(self.count, decay)  # the plain mean of the first ones
+        mean_fp = self.mean_fp
+        self.mean_fp = follow(mean_fp, actual << FP_BITS, runs)
+        self.error_fp = follow(self.error_fp, abs(actual - estimate) << FP_BITS, runs)
+        change_fp = self.mean_fp - mean_fp
         self.of_workflow.sum_fp += change_fp
         self.of_tenant.sum_fp += change_fp
-        self.error_fp = follow(self.error_fp, abs(actual - estimate) << FP_BITS, self.count, decay)
         bucket, ratios = bucket_of(actual, estimate), self.ratios
         ratios[bucket] = ratios.get(bucket, 0) + 1
         self.counted += 1
@@ -154,8 +155,11 @@ class Estimator:
         history.last_use = use
         history.follow(actual, flight.estimate, policy.estimates.decay_runs)
         changed[history.key] = history
-        self._forget(history.of_tenant.histories, policy.memory.tenant_histories, changed)
-        self._forget(self.histories, policy.memory.histories, changed)
+        memory = policy.memory
+        if len(history.of_tenant.histories) > memory.tenant_histories:
+            self._forget(history.of_tenant.histories, memory.tenant_histories, changed)
+        if len(self.histories) > memory.histories:
+            self._forget(self.histories, memory.histories, changed)
 
     def errors_of(self, tenant: str) -> tuple[int, int] | None:
         """Return the median and the 90th percentile of |actual - estimate| / estimate over a tenant's last runs.

@@ -10,6 +10,8 @@ A bucket is a number: 4 x octave + quarter; 0 is a ratio of one, -4 a half, 4 tw
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -19,25 +21,19 @@ MILLION: Final = 1_000_000
 OCTAVES: Final = 10
 LOWEST: Final = -4 * OCTAVES  # a ratio of 1/1024, or less
 HIGHEST: Final = 4 * OCTAVES  # of 1024, or more
-_SHIFT: Final = OCTAVES + 4  # leaves four binary digits to round even in the lowest octave
+_DIGITS: Final = OCTAVES + 2  # binary digits after the point: the grid's values in the lowest octave need as many
+_GRID: Final = [(4 + bucket % 4) << (bucket // 4 + OCTAVES) for bucket in range(LOWEST, HIGHEST + 1)]
+_EDGES: Final = [low + high for low, high in pairwise(_GRID)]  # half-way between, with one digit more
 
 
 def bucket_of(actual: int, estimate: int) -> int:
     """Return the bucket of actual / estimate, both in tokens; actual >= 0, estimate > 0."""
-    if actual == estimate:
-        return 0
-    scaled = (actual << _SHIFT) // estimate
-    digits = scaled.bit_length()
-    if digits <= _SHIFT - OCTAVES:
-        return LOWEST
-    leading = scaled >> (digits - 4)  # 8 to 15: the first four binary digits; the last one rounds
-    return min(4 * (digits - 1 - _SHIFT) + ((leading + 1) >> 1) - 4, HIGHEST)
+    return LOWEST + bisect_right(_EDGES, (actual << (_DIGITS + 1)) // estimate)
 
 
 def ratio_ppm(bucket: int) -> int:
     """Return the ratio that a bucket stands for, in parts per million."""
-    octave, quarter = divmod(bucket, 4)
-    return (MILLION * (4 + quarter) << (octave + OCTAVES)) >> (OCTAVES + 2)
+    return MILLION * _GRID[bucket - LOWEST] >> _DIGITS
 
 
 def error_ppm(bucket: int) -> int:

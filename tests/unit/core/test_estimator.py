@@ -153,6 +153,6 @@ def test_an_estimator_loaded_from_its_records_guesses_the_same(learned: list[tup
 def test_a_decayed_mean_stays_among_its_samples(samples: list[int], decay: int) -> None:
     mean = 0
     for count, sample in enumerate(samples, 1):
-        mean = follow(mean, sample << FP_BITS, count, decay)
+        mean = follow(mean, sample << FP_BITS, min(count, decay))
     assert min(samples) <= (mean >> FP_BITS) + 1
     assert mean >> FP_BITS <= max(samples)
