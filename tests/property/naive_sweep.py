@@ -7,9 +7,11 @@ booked at once (all weights and heads stand still meanwhile).
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from streams.core.policy import Policy
+from tests.property.naive_classes import EMPTY, GOING, WAITING, NaiveClasses
 
 
 @dataclass
@@ -20,6 +22,7 @@ class Run:
     position: int
     cost: int
     charged: int = 0  # of the attempt in flight
+    class_pays: bool = False
     ended: bool = False  # only its attempt is still in flight
 
 
@@ -61,11 +64,13 @@ class NaiveScheduler:
         self.policy = policy
         self.sweeps: dict[str, Sweep] = {class_.name: Sweep() for class_ in policy.classes}
         self.in_flight: dict[str, Run] = {}
+        self.classes = NaiveClasses(policy)
 
     # Events.
 
     def set_policy(self, policy: Policy) -> None:
         self.policy = policy
+        self.classes.set_policy(policy, {name for name, sweep in self.sweeps.items() if sweep.flows})
         self.sweeps = {class_.name: self.sweeps.get(class_.name, Sweep()) for class_ in policy.classes}
         self._look()
 
@@ -85,13 +90,13 @@ class NaiveScheduler:
     def own_up(self, run: Run, tokens: int) -> None:
         excess = max(0, tokens - run.charged)
         run.charged += excess
-        self._flow(run).deficit -= excess
+        self._correct(run, excess)
         self._look()
 
     def end(self, run: Run, actual: int, *, back: bool = False) -> None:
         """End the attempt in flight at its true cost; `back`: the run goes to its old place."""
         del self.in_flight[run.run_id]
-        self._flow(run).deficit -= actual - run.charged
+        self._correct(run, actual - run.charged)
         if back and not run.ended:
             self._queue(run)
         self._look()
@@ -100,33 +105,45 @@ class NaiveScheduler:
 
     def fill(self) -> list[Served]:
         served: list[Served] = []
-        for class_, sweep in self.sweeps.items():
-            while True:
-                if self.policy.window.runs is not None and len(self.in_flight) >= self.policy.window.runs:
-                    return served
-                if not self._walk(sweep):
-                    break  # nobody here has anything to do: the next class
-                flow = sweep.flows[sweep.cursor]
-                run = flow.queue[0]
-                limit = self.policy.window.tokens
-                held = sum(each.cost for each in self.in_flight.values())
-                if limit is not None and self.in_flight and held + run.cost > limit:
-                    return served  # it waits for room, and all wait behind it
-                del flow.queue[0]
-                before = flow.deficit
-                flow.deficit -= run.cost
-                run.charged = run.cost
-                self.in_flight[run.run_id] = run
-                served.append(Served(run.run_id, run.tenant, class_, sweep.round, before, flow.deficit))
-                self._look()
+        self.classes.welcome()
+        while self.policy.window.runs is None or len(self.in_flight) < self.policy.window.runs:
+            turn = self.classes.choose(self._next_cost)
+            if turn is None:
+                break
+            class_, pays = turn
+            sweep = self.sweeps[class_]
+            self._walk(sweep)
+            flow = sweep.flows[sweep.cursor]
+            run = flow.queue[0]
+            limit = self.policy.window.tokens
+            held = sum(each.cost for each in self.in_flight.values())
+            if limit is not None and self.in_flight and held + run.cost > limit:
+                break  # it waits for room, and all wait behind it
+            self.classes.charge(class_, run.cost, pays=pays)
+            del flow.queue[0]
+            before = flow.deficit
+            flow.deficit -= run.cost
+            run.charged, run.class_pays = run.cost, pays
+            self.in_flight[run.run_id] = run
+            served.append(Served(run.run_id, run.tenant, class_, sweep.round, before, flow.deficit))
+            self._look()
         return served
 
-    def _walk(self, sweep: Sweep) -> bool:
-        """Go on to the next visit that can serve something."""
+    def _next_cost(self, class_: str) -> int:
+        """Look ahead on a copy: nobody is visited before it is the turn of its class."""
+        sweep = deepcopy(self.sweeps[class_])
+        self._walk(sweep)
+        return sweep.flows[sweep.cursor].queue[0].cost
+
+    def _correct(self, run: Run, tokens: int) -> None:
+        """Book what a run has cost beyond what it was charged before."""
+        self._flow(run).deficit -= tokens
+        self.classes.correct(run.class_, tokens, pays=run.class_pays)
+
+    def _walk(self, sweep: Sweep) -> None:
+        """Go on to the next visit that can serve something. Somebody must be able to go."""
         if sweep.visiting:
-            return True
-        if not any(self._may_go(flow) for flow in sweep.flows):
-            return False
+            return
         in_vain = 0
         while True:
             if in_vain == len(sweep.flows):
@@ -139,7 +156,7 @@ class NaiveScheduler:
             self._visit(flow, 1)
             if self._may_go(flow) and flow.deficit >= flow.queue[0].cost:
                 sweep.visiting = True
-                return True
+                return
             in_vain += 1
 
     def _visit(self, flow: Flow, rounds: int) -> None:
@@ -177,6 +194,12 @@ class NaiveScheduler:
                 affordable = bool(flow.queue) and flow.deficit >= flow.queue[0].cost
                 sweep.visiting = affordable and self._may_go(flow)
                 flow.owes_visit = affordable and not sweep.visiting
+        self.classes.look({name: self._state(sweep) for name, sweep in self.sweeps.items()})
+
+    def _state(self, sweep: Sweep) -> str:
+        if not any(flow.queue for flow in sweep.flows):
+            return EMPTY
+        return GOING if any(self._may_go(flow) for flow in sweep.flows) else WAITING
 
     def _queue(self, run: Run) -> None:
         queue = self._flow(run).queue
