@@ -169,12 +169,10 @@ class Estimator:
         many runs as its sketch holds. None: no run of the tenant is remembered. O(histories of the tenant).
         """
         known = self.tenants.get(tenant)
-        if known is None:
-            return None
         counts: Counter[int] = Counter()
-        for history in known.histories.values():
+        for history in known.histories.values() if known is not None else ():
             counts.update(history.ratios)
-        return error_quantile(counts, 50), error_quantile(counts, 90)
+        return (error_quantile(counts, 50), error_quantile(counts, 90)) if counts else None
 
     def _add(self, record: HistoryRecord) -> History:
         of_workflow = self.workflows.setdefault(record.workflow, _Mean())

@@ -54,6 +54,10 @@ def test_the_errors_of_a_tenant_are_those_of_its_last_runs() -> None:
     assert estimator.errors_of("a") == (750_000, 750_000)
 
 
+def test_a_history_without_a_sketch_has_no_errors() -> None:
+    assert Estimator([HistoryRecord("a", "w", count=1)]).errors_of("a") is None
+
+
 def test_a_sketch_holds_the_last_hundreds_of_runs() -> None:
     estimator = Estimator()
     assert learn(estimator, *[DEFAULT] * 255).ratios == {0: 255}
