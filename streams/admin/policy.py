@@ -12,7 +12,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from streams.admin.toml_lines import TomlLines
 from streams.clock import monotonic
 from streams.core.policy import Policy
-from streams.core.policy_check import PolicyInvalid, Problem, parse_policy
+from streams.core.policy_check import parse_policy
+from streams.core.policy_problems import PolicyInvalid, Problem
 from streams.errors import BadRecord, ConfigError, Unavailable
 from streams.kafka import KafkaSettings, from_kafka, mapped_errors
 from streams.wire import MAX_MESSAGE_BYTES, PolicyChange, decode_policy, encode_policy

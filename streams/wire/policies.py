@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 import orjson
 
 from streams.core.policy import Policy
-from streams.core.policy_check import PolicyInvalid, parse_policy, policy_document
+from streams.core.policy_check import parse_policy, policy_document
+from streams.core.policy_problems import PolicyInvalid
 from streams.errors import BadRecord
 from streams.wire.reading import Reader
 from streams.wire.topics import MAX_MESSAGE_BYTES

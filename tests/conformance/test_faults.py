@@ -11,7 +11,8 @@ from streams.core import counts, reasons
 from streams.core.effects import Dispatch, Effects
 from streams.core.inputs import Completion
 from streams.core.policy import Leases, Limits, TenantRules
-from streams.core.policy_check import PolicyInvalid, parse_policy
+from streams.core.policy_check import parse_policy
+from streams.core.policy_problems import PolicyInvalid
 from streams.core.shard import Shard
 from streams.errors import BadRecord
 from streams.simulate.pool import play

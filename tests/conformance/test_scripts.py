@@ -6,7 +6,8 @@ import pytest
 
 from streams.core import counts, reasons
 from streams.core.policy import Policy, TenantRules
-from streams.core.policy_check import PolicyInvalid, parse_policy
+from streams.core.policy_check import parse_policy
+from streams.core.policy_problems import PolicyInvalid
 from streams.errors import BadRecord
 from streams.wire import decode_completion, decode_request
 from tests.builders import make_cancel, make_policy, make_report, make_submit
