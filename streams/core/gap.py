@@ -25,7 +25,7 @@ which is the stated bound, with charges for costs. The figures are those met sin
 
 E   largest estimate a flow has waited with at its head, or balance it came in with (`RingRecord.max_estimate`)
 D   most that an attempt cost beyond its estimate, plus most that was given back (`max_under`, `max_over`)
-K   most attempts the flow's tenant had in flight, plus late reports, since it last had nothing to do (`FlowRecord.peak`)
+K   most attempts of its tenant in flight, plus late reports, since it last had nothing to do (`FlowRecord.peak`)
 f   rate / Q: the weight, or the flow's part of its group's
 
 Integers only. A gap is rounded down and its bound up, so rounding never raises a false alarm.
@@ -121,7 +121,7 @@ def allowance(flow: Flow) -> int:
 
 
 def widest(flows: Iterable[Flow], quantum: int) -> Gap:
-    """Return the gap and the bound of the two active flows of a class that are furthest apart; zeros if there aren't two.
+    """Return gap and bound of the two active flows of a class that are furthest apart; zeros if there aren't two.
 
     Postconditions: 0 <= gap <= bound, unless the core is broken.
     """

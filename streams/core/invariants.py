@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from streams.core.estimator import MAX_COUNTED
 from streams.core import gap
+from streams.core.estimator import MAX_COUNTED
 from streams.core.flows import NOT_IN_HEAP
 from streams.core.records import FlowState
 from streams.core.runs import Run, RunState

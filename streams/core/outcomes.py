@@ -148,7 +148,8 @@ def _settle(state: State, flight: Flight, actual: int, outcome: str, *, reported
     flow.ring.catch_up(flow)
     ledger.settle(flow, flight.charged, actual)
     _correct(state, flow, actual - flight.charged, class_pays=flight.class_pays)
-    flow.settled_estimate += flight.estimate
+    if actual:  # one that cost nothing (returned, or lost unheard) says nothing of its estimate
+        flow.settled_estimate += flight.estimate
     _note_error(state, flow, flight.estimate, flight.charged, actual)
     state.release(flight)
     out.changed[flow.key] = flow
@@ -240,4 +241,4 @@ def _stop(state: State, run: Run, reason: str) -> None:
 def _learn_duration(state: State, flight: Flight) -> None:
     """Follow how long an attempt takes, for `retry_after_ms`."""
     record = state.record
-    record.run_ms_fp = follow(record.run_ms_fp, (record.now_ms - flight.dispatched_ms) << FP_BITS, 16, 16)
+    record.run_ms_fp = follow(record.run_ms_fp, (record.now_ms - flight.dispatched_ms) << FP_BITS, 16)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from streams.core import gap, waiting
+from streams.core import gap
+from streams.core.estimator import FP_BITS
 from streams.core.records import FlowState
+from streams.core.waiting import Line
 
 if TYPE_CHECKING:
     from streams.core.flows import Flow
@@ -38,11 +40,11 @@ class FlowView:
     dispatched: int
     ended: int
     oldest_submitted_ms: int | None  # of the head of its queue
-    stated_share_ppm: int  # weight / sum of the weights of the class's active flows; 0 while not active
-    lag: int  # tokens per weight it is behind what its rounds gave it, since it became active; negative: ahead
-    ratio_ppm: int | None  # actual / estimate over all its settled attempts; None: there are none
-    error_p50_ppm: int | None  # half of its tenant's last runs cost at most this much of their estimate; None: no runs
-    error_p90_ppm: int | None  # and nine in ten
+    stated_share_ppm: int  # what it earns in a round / what all active flows of the class earn; 0 while not active
+    lag: int  # tokens per weight it is owed, by its rounds and its charges (see `gap`); negative: ahead; 0: not active
+    ratio_ppm: int | None  # actual / estimate over all its attempts that cost something; None: there are none
+    error_p50_ppm: int | None  # |actual - estimate| / estimate of half of its tenant's last runs is at most this
+    error_p90_ppm: int | None  # and of nine in ten; None: no run of the tenant is remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +54,8 @@ class ClassView:
     class_: str
     weight: int  # counts between classes if they go by shares
     min_share: int  # percent; counts if they go in order
-    stated_share_ppm: int  # weight / sum of the weights of classes with work now, or the minimum; 0 without work
-    deficit: int  # tokens it is behind its share; negative: ahead
+    stated_share_ppm: int  # of the tokens: by weight among the classes with work, or its minimum; 0: no work
+    deficit: int  # tokens it is behind that share; negative: ahead
     round: int
     known_flows: int
     active_flows: int
@@ -91,8 +93,8 @@ class ShardView:
     histories: int  # (tenant, workflow)s whose costs are remembered
     attempt_ms: int  # decayed mean of how long an attempt takes
     waiting_for: str  # what has to happen before it can dispatch: one of `waiting.WAITS`
-    moved_ms: int  # when an attempt last started or ended; 0: never
-    stuck: bool  # something that should have moved has not
+    moved_ms: int  # when an attempt last started or ended, or the shard got its owner; 0: never
+    stuck: bool  # nothing has moved for longer than a lease, though runs wait: see `waiting.Line.stuck`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,18 +107,24 @@ class ShardSnapshot:
 
 
 def take_snapshot(state: State) -> ShardSnapshot:
-    """Look at everything and change nothing."""
+    """Look at everything and change nothing. O(flows x log flows)."""
+    line = Line(state)
+    errors = {name: state.estimator.errors_of(name) for name in state.tenants}
     classes: list[ClassView] = []
     flows: list[FlowView] = []
     for ring in state.rings.values():
         members = sorted(ring.flows.values(), key=lambda flow: flow.place)
-        active_weight = sum(flow.account.rules.weight for flow in members if flow.state is FlowState.ACTIVE)
-        views = [_view(ring, flow, active_weight, state.policy.policy.quantum) for flow in members]
-        if ring.record.class_ in state.classes or members:
+        if members or ring.record.class_ in state.classes:
+            rates = sum(flow.rate for flow in members if flow.state is FlowState.ACTIVE)
+            views = [_flow_view(state, flow, rates, line.skip(flow), errors[flow.tenant]) for flow in members]
             classes.append(_class_view(state, ring, views))
-        flows += views
+            flows += views
+    return ShardSnapshot(shard=_shard_view(state, line), classes=tuple(classes), flows=tuple(flows))
+
+
+def _shard_view(state: State, line: Line) -> ShardView:
     record, policy, window = state.record, state.policy, state.window
-    shard = ShardView(
+    return ShardView(
         shard=record.shard,
         shards=record.shards,
         epoch=record.epoch,
@@ -132,30 +140,30 @@ def take_snapshot(state: State) -> ShardSnapshot:
         flight_tokens=window.tokens,
         queued_runs=state.queued_runs,
         queued_bytes=sum(len(run.body) for tenant in state.tenants.values() for run in tenant.runs.values()),
-        known_flows=len(flows),
+        known_flows=sum(len(ring.flows) for ring in state.rings.values()),
         active_flows=sum(ring.active for ring in state.rings.values()),
         histories=len(state.estimator.histories),
-        attempt_ms=record.run_ms_fp >> 16,
-        waiting_for=waiting.WORK,
+        attempt_ms=record.run_ms_fp >> FP_BITS,
+        waiting_for=line.waiting_for(),
         moved_ms=record.moved_ms,
-        stuck=False,
+        stuck=line.stuck(),
     )
-    return ShardSnapshot(shard=shard, classes=tuple(classes), flows=tuple(flows))
 
 
 def _class_view(state: State, ring: Ring, views: list[FlowView]) -> ClassView:
     record, class_ = ring.record, state.classes.get(ring.record.class_)
+    turns = state.turns
     observed = gap.widest(ring.flows.values(), state.policy.policy.quantum)
     return ClassView(
         class_=record.class_,
         weight=class_.weight if class_ is not None else 1,
         min_share=class_.min_share if class_ is not None else 0,
-        stated_share_ppm=0,
-        deficit=0,
+        stated_share_ppm=turns.share_ppm(ring) if turns is not None else 0,
+        deficit=turns.behind(ring) if turns is not None else 0,
         round=record.round,
         known_flows=len(views),
         active_flows=ring.active,
-        blocked_flows=sum(view.state == "blocked" for view in views),
+        blocked_flows=ring.blocked,
         queued_runs=sum(view.queued_runs for view in views),
         queued_tokens=sum(view.queued_tokens for view in views),
         gap=observed.gap,
@@ -166,11 +174,12 @@ def _class_view(state: State, ring: Ring, views: list[FlowView]) -> ClassView:
     )
 
 
-def _view(ring: Ring, flow: Flow, active_weight: int, quantum: int) -> FlowView:
-    account, rules = flow.account, flow.account.rules
+def _flow_view(state: State, flow: Flow, rates: int, skip: str, errors: tuple[int, int] | None) -> FlowView:
+    """Look at a flow. `rates` is what the active flows of its class earn in a round."""
+    account, rules, ring = flow.account, flow.account.rules, flow.ring
     head = flow.queue.head()
     active = flow.state is FlowState.ACTIVE
-    waiting_turn = active and flow is not ring.current
+    waits = active and flow is not ring.current
     return FlowView(
         tenant=flow.tenant,
         class_=flow.class_,
@@ -178,21 +187,21 @@ def _view(ring: Ring, flow: Flow, active_weight: int, quantum: int) -> FlowView:
         group=rules.group,
         weight=rules.weight,
         state=flow.state.name.lower(),
-        skip=waiting.TURN if waiting_turn else waiting.NOTHING,
+        skip=skip,
         queued_runs=len(flow.queue),
         queued_tokens=flow.queue.tokens,
         flight_runs=account.flight_runs,
         flight_tokens=account.flight_tokens,
         deficit=ring.deficit_now(flow),
-        rounds_to_go=max(0, flow.eligible - ring.record.round) if waiting_turn else 0,
+        rounds_to_go=max(0, flow.eligible - ring.record.round) if waits else 0,
         charged=flow.charged,
         actual=flow.actual,
         dispatched=flow.dispatched,
         ended=flow.ended,
         oldest_submitted_ms=head.submitted_ms if head is not None else None,
-        stated_share_ppm=rules.weight * MILLION // active_weight if active else 0,
-        lag=gap.lag(flow, quantum) if active else 0,
+        stated_share_ppm=flow.rate * MILLION // rates if active else 0,
+        lag=gap.lag(flow, state.policy.policy.quantum) if active else 0,
         ratio_ppm=flow.actual * MILLION // flow.settled_estimate if flow.settled_estimate else None,
-        error_p50_ppm=None,
-        error_p90_ppm=None,
+        error_p50_ppm=errors[0] if errors is not None else None,
+        error_p90_ppm=errors[1] if errors is not None else None,
     )
