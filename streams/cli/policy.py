@@ -106,6 +106,11 @@ def _summary(policy: Policy) -> str:
     if len(policy.classes) > 1:
         parts.append(f"{len(policy.classes)} classes {_BETWEEN[policy.between_classes]}")
     if policy.groups:
-        parts.append(f"{len(policy.groups)} groups")
-    parts.append(f"{len(policy.tenants)} tenants named, others {'refused' if policy.closed else 'welcome'}")
+        parts.append(_counted(len(policy.groups), "group"))
+    others = "refused" if policy.closed else "welcome"
+    parts.append(f"{_counted(len(policy.tenants), 'tenant')} named, others {others}")
     return ", ".join(parts)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -20,7 +20,7 @@ def test_what_there_is_more_of_is_told() -> None:
         closed=True,
     )
     assert _summary(policy) == (
-        "quantum 1000 tokens, at most 8 runs and 900 tokens in flight, 2 classes by weight, 1 groups, "
-        "1 tenants named, others refused"
+        "quantum 1000 tokens, at most 8 runs and 900 tokens in flight, 2 classes by weight, 1 group, "
+        "1 tenant named, others refused"
     )
     assert "2 classes in strict order" in _summary(Policy(classes=CLASSES))
