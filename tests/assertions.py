@@ -121,10 +121,13 @@ def assert_works(shard: Shard, effects: Effects) -> None:
         assert cap is None or tenant.flight_tokens <= cap or tenant.flight_runs == 1
     if not window.has_place() or state.more:
         return
-    for ring in state.rings.values():
-        if ring.active:
-            assert ring.current is not None, "somebody may go, there is room, and nobody goes"
-            head = ring.current.queue.head()
-            assert head is not None
-            assert not window.fits(head.estimate), "it fits, and it does not go"
-            return
+    if state.turns is None:
+        ring = next((ring for ring in state.rings.values() if ring.active), None)
+    else:
+        turn = state.turns.next()
+        ring = None if turn is None else turn[0]
+    if ring is not None:
+        assert ring.current is not None, "somebody may go, there is room, and nobody goes"
+        head = ring.current.queue.head()
+        assert head is not None
+        assert not window.fits(head.estimate), "it fits, and it does not go"
