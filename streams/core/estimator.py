@@ -151,7 +151,8 @@ class Estimator:
             history = self._add(HistoryRecord(tenant=flight.tenant, workflow=flight.workflow))
         else:
             self.histories.move_to_end(history.key)
-            history.of_tenant.histories.move_to_end(history.workflow)
+            if history.of_tenant.number > 1:
+                history.of_tenant.histories.move_to_end(history.workflow)
         history.last_use = use
         history.follow(actual, flight.estimate, policy.estimates.decay_runs)
         changed[history.key] = history

@@ -161,8 +161,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "histories: who invents workflows pushes out those of others": one(
         "estimator",
-        "        self._forget(history.of_tenant.histories, policy.memory.tenant_histories, changed)\n",
-        "",
+        "len(history.of_tenant.histories) > memory.tenant_histories",
+        "len(history.of_tenant.histories) > memory.histories",
         f"{HISTORIES}::test_who_invents_workflows_forgets_only_its_own",
     ),
     "histories: the forgotten still count in the means": one(
