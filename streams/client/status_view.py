@@ -52,6 +52,7 @@ class ClassRow:
 
     class_: str
     shard: int
+    place: int  # in the order in which classes are served
     weight: int
     min_share: int  # percent
     stated_share: float | None  # of the shard's classes with work, by weight, or its minimum; None: neither
@@ -120,7 +121,7 @@ def overview(
     tenant: str | None = None,
     since: Mapping[Account, int] | None = None,
 ) -> Overview:
-    """Return what was seen as rows: shards by number, classes by what they are stated to get, tenants by their queue.
+    """Return what was seen as rows: shards by number, classes in the order they are served in, tenants by their queue.
 
     `since` (from `spent_so_far`) is where observed shares are counted from; None: from the beginning. `tenant`
     leaves out the others, whose spending still counts in the shares.
@@ -147,7 +148,7 @@ def overview(
                 share = _part(spent, of_class[status.shard, view.class_])
                 tenants.append(_tenant_row(view, status.shard, now_ms, share))
     shards.sort(key=lambda row: row.shard)
-    classes.sort(key=lambda row: (row.shard, -(row.stated_share or 0), row.class_))
+    classes.sort(key=lambda row: (row.shard, row.place))
     tenants.sort(key=lambda row: (-row.queued_tokens, row.tenant, row.class_))
     return Overview(at_ms=now_ms, shards=shards, classes=classes, tenants=tenants)
 
@@ -192,6 +193,7 @@ def _class_row(view: ClassView, shard: int, observed: float | None) -> ClassRow:
     return ClassRow(
         class_=view.class_,
         shard=shard,
+        place=view.place,
         weight=view.weight,
         min_share=view.min_share,
         stated_share=_of_million(view.stated_share_ppm or None),

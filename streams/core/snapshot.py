@@ -52,6 +52,7 @@ class ClassView:
     """A priority class. `gap` and `bound` are tokens per weight; see `streams.core.gap`."""
 
     class_: str
+    place: int  # in the order in which classes are served; 0: first
     weight: int  # counts between classes if they go by shares
     min_share: int  # percent; counts if they go in order
     stated_share_ppm: int  # of the tokens: by weight among the classes with work, or its minimum; 0: no work
@@ -117,7 +118,7 @@ def take_snapshot(state: State) -> ShardSnapshot:
         if members or ring.record.class_ in state.classes:
             rates = sum(flow.rate for flow in members if flow.state is FlowState.ACTIVE)
             views = [_flow_view(state, flow, rates, line.skip(flow), errors[flow.tenant]) for flow in members]
-            classes.append(_class_view(state, ring, views))
+            classes.append(_class_view(state, ring, len(classes), views))
             flows += views
     return ShardSnapshot(shard=_shard_view(state, line), classes=tuple(classes), flows=tuple(flows))
 
@@ -150,12 +151,13 @@ def _shard_view(state: State, line: Line) -> ShardView:
     )
 
 
-def _class_view(state: State, ring: Ring, views: list[FlowView]) -> ClassView:
+def _class_view(state: State, ring: Ring, place: int, views: list[FlowView]) -> ClassView:
     record, class_ = ring.record, state.classes.get(ring.record.class_)
     turns = state.turns
     observed = gap.widest(ring.flows.values(), state.policy.policy.quantum)
     return ClassView(
         class_=record.class_,
+        place=place,
         weight=class_.weight if class_ is not None else 1,
         min_share=class_.min_share if class_ is not None else 0,
         stated_share_ppm=turns.share_ppm(ring) if turns is not None else 0,

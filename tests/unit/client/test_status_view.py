@@ -35,6 +35,7 @@ FLOW = FlowView(
 )
 CLASS = ClassView(
     class_="default",
+    place=0,
     weight=3,
     min_share=0,
     stated_share_ppm=750_000,
@@ -113,7 +114,7 @@ def test_what_forgotten_tenants_spent_counts_too() -> None:
 
 
 def test_a_class_has_its_share_of_its_shard() -> None:
-    other = replace(CLASS, class_="batch", stated_share_ppm=0, past_charged=10)
+    other = replace(CLASS, class_="batch", place=1, stated_share_ppm=0, past_charged=10)
     statuses = [Status(0, 1, other), Status(0, 1, CLASS), flow("a", spent=30), flow("b", shard=1, spent=90)]
     first, second = overview(statuses, NOW_MS).classes
     assert (first.class_, first.stated_share, first.observed_share) == ("default", 0.75, 0.75)
