@@ -107,6 +107,7 @@ def test_flows_are_ordered_by_class_then_place() -> None:
         ("low", "z"),
         ("low", "a"),
     ]
+    assert [(view.class_, view.place) for view in driver.shard.snapshot().classes] == [("high", 0), ("low", 1)]
 
 
 def test_looking_changes_nothing() -> None:
