@@ -34,6 +34,7 @@ def status(
 
     The observed share is of all tokens spent so far; with --watch, of those spent since it was started.
     The gap is between the two tenants of a class whose service per weight is furthest apart; it stays below the bound.
+    "turn in 3" waits for the third round from now; a round is one pass over the tenants that have work.
     Spent/estimated is over all runs; off by: how far off the estimates of half, and nine in ten, of the last runs were.
     """
     from streams import clock
@@ -155,19 +156,19 @@ def _classes(seen: Overview) -> Table:
 def _tenants(seen: Overview) -> Table:
     tenants = _table(
         "tenants (runs / tokens)",
-        *("tenant", "class", "plan", "weight", "stated", "observed", "queued", "waits for", "in flight"),
+        *("tenant", "class", "plan, group", "weight", "stated", "observed", "queued", "waits for", "in flight"),
         *("deficit", "spent", "spent/estimated", "off by", "oldest"),
     )
     for row in seen.tenants:
         tenants.add_row(
             row.tenant,
             row.class_,
-            " of ".join(filter(None, (row.plan, row.group))) or "-",
+            row.plan or "-" if row.group is None else f"{row.plan or '-'}, {row.group}",
             str(row.weight),
             _percent(row.stated_share),
             _percent(row.observed_share),
             _runs_and_tokens(row.queued_runs, row.queued_tokens),
-            f"turn, {row.rounds_to_go:,} rounds" if row.skip and row.rounds_to_go else _words(row.skip),
+            f"{_words(row.skip)} in {row.rounds_to_go:,}" if row.rounds_to_go else _words(row.skip),
             _runs_and_tokens(row.flight_runs, row.flight_tokens),
             f"{row.deficit:,}",
             f"{row.spent:,}",

@@ -33,8 +33,10 @@ def test_a_stuck_shard_stands_out() -> None:
 
 def test_a_tenant_says_how_far_off_its_turn_is_and_whom_it_belongs_to() -> None:
     waiting = replace(FLOW, rounds_to_go=1_200, group="acme")
-    assert any("turn, 1,200 rounds" in line for line in shown(overview([SHOWN, Status(0, 1, waiting)], NOW_MS)))
-    assert any("pro of acme" in line for line in shown(overview([SHOWN, Status(0, 1, waiting)], NOW_MS)))
+    lines = shown(overview([SHOWN, Status(0, 1, waiting), Status(0, 1, replace(waiting, plan=None))], NOW_MS))
+    assert sum("turn in 1,200" in line for line in lines) == 2
+    assert any(" pro, acme " in line for line in lines)
+    assert any(" -, acme " in line for line in lines)
 
 
 def test_a_class_with_nobody_to_compare_shows_no_gap() -> None:
