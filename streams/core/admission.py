@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.core import counts, outcomes, reasons
+from streams.core import counts, outcomes, overload, reasons
 from streams.core.estimator import FP_BITS
+from streams.core.forgetting import make_room
 from streams.core.runs import Run
 
 if TYPE_CHECKING:
@@ -39,16 +40,52 @@ def admit(state: State, submit: Submit) -> None:
         _refuse(state, submit, reasons.DEADLINE_PASSED, detail, limit=submit.deadline_ms, value=now)
         return
     estimate = state.estimator.estimate(submit, class_.default_estimate, policy.estimates)
-    if _over_limit(state, submit, tenant, estimate, policy):
+    if _over_limit(state, submit, tenant, estimate, policy) or _overloaded(state, submit, policy):
+        return
+    if not _known(tenant, class_.name) and not make_room(state):
+        flows, limit = state.known_flows, policy.memory.flows
+        detail = f"the shard knows {flows} tenants (each class counts), its limit is {limit}, and none can be forgotten"
+        _refuse_for_now(state, submit, reasons.OVERLOADED, detail, limit=limit, value=flows, queued=state.queued_runs)
         return
     _accept(state, submit, class_, estimate, policy)
-    limit = policy.limits.max_queued_runs
-    while limit is not None and state.queued_runs > limit:
-        outcomes.give_way(state, limit, _retry_after(state, limit))
+    limits = policy.limits
+    if limits.max_queued_runs is not None and state.queued_runs > limits.max_queued_runs:
+        _drop_runs(state, limits.max_queued_runs)
+    if limits.max_queued_bytes is not None and state.held_bytes > limits.max_queued_bytes:
+        _drop_bytes(state, limits.max_queued_bytes)
+
+
+def _known(tenant: Tenant | None, class_: str) -> bool:
+    return tenant is not None and any(flow.class_ == class_ for flow in tenant.flows)
+
+
+def _drop_runs(state: State, limit: int) -> None:
+    """Let the longest backlogs, in tokens per weight, give way until no more than `limit` runs wait."""
+    dropped = state.out.counts
+    while state.queued_runs > limit and dropped[counts.DROPPED] < overload.MAX_DROPPED:
+        backlog = state.queued_runs
+        outcomes.give_way(state, state.longest_backlog(), limit, backlog, _retry_after(state, limit))
+
+
+def _drop_bytes(state: State, limit: int) -> None:
+    """Let the heaviest backlogs, in bytes per weight, give way until no more than `limit` bytes are held.
+
+    What is in flight is held too and cannot give way, so the newcomer itself may have to.
+    """
+    dropped = state.out.counts
+    while state.held_bytes > limit and state.queued_runs and dropped[counts.DROPPED] < overload.MAX_DROPPED:
+        held = state.held_bytes
+        outcomes.give_way(state, state.heaviest_backlog(), limit, held, _retry_after(state, state.queued_runs))
 
 
 def _over_limit(state: State, submit: Submit, tenant: Tenant | None, estimate: int, policy: Policy) -> bool:
-    """Refuse a run that exceeds a limit of its tenant or of the shard; tell whether it was refused."""
+    """Refuse a run that is too large, or above a limit of its tenant; tell whether it was refused."""
+    limit = policy.limits.max_queued_bytes
+    if limit is not None and len(submit.body) > limit:
+        size = len(submit.body)
+        detail = f"the payload of {size} bytes is above what a shard may hold, {limit}"
+        _refuse(state, submit, reasons.TOO_LARGE, detail, limit=limit, value=size)
+        return True
     limit = policy.limits.max_run_tokens
     if limit is not None and estimate > limit:
         detail = f"the estimate of {estimate} tokens is above the largest run allowed, {limit}"
@@ -63,36 +100,30 @@ def _over_limit(state: State, submit: Submit, tenant: Tenant | None, estimate: i
     limit = rules.max_queued_runs
     if limit is not None and runs >= limit:
         detail = f"tenant {submit.tenant!r} has {runs} runs queued, its limit is {limit}"
-        _refuse(
-            state, submit, reasons.QUEUE_FULL, detail, limit=limit, value=runs, retry_after_ms=_retry_after(state, runs)
-        )
+        _refuse_for_now(state, submit, reasons.QUEUE_FULL, detail, limit=limit, value=runs, queued=runs)
         return True
     limit = rules.max_queued_tokens
     if limit is not None and tokens + estimate > limit:
         detail = f"tenant {submit.tenant!r} has {tokens} tokens queued; {estimate} more pass its limit {limit}"
-        _refuse(
-            state,
-            submit,
-            reasons.QUEUE_FULL,
-            detail,
-            limit=limit,
-            value=tokens,
-            retry_after_ms=_retry_after(state, runs),
-        )
+        _refuse_for_now(state, submit, reasons.QUEUE_FULL, detail, limit=limit, value=tokens, queued=runs)
         return True
-    limit = policy.limits.max_queued_runs
-    if limit is not None and state.queued_runs >= limit and policy.limits.overload == "refuse":
-        backlog = state.queued_runs
+    return False
+
+
+def _overloaded(state: State, submit: Submit, policy: Policy) -> bool:
+    """Refuse a run for which the shard has no room, unless others give way for it; tell whether it was refused."""
+    limits, backlog, held = policy.limits, state.queued_runs, state.held_bytes
+    if limits.overload == "drop_longest" and state.out.counts[counts.DROPPED] < overload.MAX_DROPPED:
+        return False
+    limit = limits.max_queued_runs
+    if limit is not None and backlog >= limit:
         detail = f"the shard has {backlog} runs queued, its limit is {limit}"
-        _refuse(
-            state,
-            submit,
-            reasons.OVERLOADED,
-            detail,
-            limit=limit,
-            value=backlog,
-            retry_after_ms=_retry_after(state, backlog),
-        )
+        _refuse_for_now(state, submit, reasons.OVERLOADED, detail, limit=limit, value=backlog, queued=backlog)
+        return True
+    limit, size = limits.max_queued_bytes, len(submit.body)
+    if limit is not None and held + size > limit:
+        detail = f"the shard holds {held} bytes of runs; {size} more pass its limit {limit}"
+        _refuse_for_now(state, submit, reasons.OVERLOADED, detail, limit=limit, value=held, queued=backlog)
         return True
     return False
 
@@ -127,14 +158,23 @@ def _accept(state: State, submit: Submit, class_: PriorityClass, estimate: int, 
         submit.body,
     )
     run.begin(flow)
-    tenant.runs[run.run_id] = run
+    state.hold_run(run)
     out.changed[run.key] = run
     out.counts[counts.ACCEPTED] += 1
     first = not flow.queue
     state.enqueue(run)
     if first:
+        flow.left = 0  # it is at rest no more
         out.changed[flow.key] = flow
         state.refresh(tenant)
+
+
+def _refuse_for_now(
+    state: State, submit: Submit, reason: str, detail: str, *, limit: int, value: int, queued: int
+) -> None:
+    """Refuse a run that may come in later: when a tenth of `queued` runs have been served."""
+    retry_after_ms = _retry_after(state, queued)
+    _refuse(state, submit, reason, detail, limit=limit, value=value, retry_after_ms=retry_after_ms)
 
 
 def _refuse(

@@ -13,6 +13,7 @@ RETRIED: Final = "retried"
 RETURNED: Final = "returned"
 LOST: Final = "lost"  # leases that ran out
 DEAD_LETTERED: Final = "dead_lettered"
+REMOVED: Final = "removed"  # runs of tenants that a closed policy no longer names
 DROPPED: Final = "dropped"  # runs that had been accepted and gave way, the backlog being full
 EXPIRED: Final = "expired"
 CANCELLED: Final = "cancelled"

@@ -1,4 +1,7 @@
-"""What time does: leases run out, delays end, deadlines pass, ended runs are forgotten."""
+"""What time does: leases run out, delays end, deadlines pass, ended runs are forgotten.
+
+What else ends in one step without being asked for by name is here too: the runs of removed tenants.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from streams.core import outcomes
 from streams.core.records import key_of
+from streams.core.removal import reject_removed
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
@@ -15,13 +19,14 @@ if TYPE_CHECKING:
 # Leases and deadlines that end something in one step: its transaction and its journal record stay well under the
 # broker's limits, however many were filed with one and the same deadline.
 MAX_ENDED: Final = 2_000
+MAX_PAGES: Final = 500  # forgotten in one step: it writes one at most, so it keeps up with any number
 
 
 def run_timers(state: State) -> bool:
     """Do what is due. Called after the inputs, so a report that came in time is never overtaken by its lease.
 
     Returns whether all of it is done. If not (`MAX_ENDED`), `state.more` is set and nothing may be dispatched in this
-    step: a run past its deadline would be.
+    step: a run past its deadline, or of a tenant that was removed, would be.
     """
     now, ended = state.record.now_ms, 0
     for flight in state.leases.pop_due(state.lease_now):
@@ -35,6 +40,8 @@ def run_timers(state: State) -> bool:
             ended += 1
             if ended == MAX_ENDED:
                 break
+    if state.removed and ended < MAX_ENDED:
+        ended += reject_removed(state, MAX_ENDED - ended)
     for run in state.delays.pop_due(now):
         run.state = RunState.QUEUED
         run.flow.queue.put(run)
@@ -48,19 +55,27 @@ def run_timers(state: State) -> bool:
 
 
 def _forget(state: State) -> None:
-    """Forget the oldest ended runs: those past the stated time, and those above the stated number."""
+    """Forget the oldest ended runs: those past the stated time, and those above the stated number.
+
+    The time bounds what is refused as a duplicate, not memory: where nothing comes in no step is due for it, and the
+    next one forgets what is over.
+    """
     memory = state.policy.policy.memory
     pages, ended = state.pages, state.ended
     oldest_ms = state.record.now_ms - memory.ended_ms
-    while pages and (pages[0].at_ms < oldest_ms or len(ended) > memory.ended_runs):
+    most = MAX_PAGES
+    while most and pages and (pages[0].at_ms < oldest_ms or len(ended) > memory.ended_runs):
         page = pages.popleft()
         ended.difference_update(page.runs)
+        for flow in state.lost.drop(page):
+            state.close(flow)
         state.out.changed[key_of(page)] = None
+        most -= 1
 
 
 def next_due(state: State) -> int | None:
     """Return the wall-clock ms at which a step is due even if nothing comes in."""
-    if state.more:
+    if state.more or state.removed:
         return state.record.now_ms
     lease = state.leases.next_due()
     times = [state.delays.next_due(), state.deadlines.next_due()]

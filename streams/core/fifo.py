@@ -1,7 +1,7 @@
 """The FIFO inside a flow: runs in order of input position, retries at their old place.
 
-Fresh runs come in ascending position and sit in a deque. What comes back (a retry, a delay that is over) may
-belong anywhere before them and sits in a heap beside it. A run taken out in the middle is only marked
+Fresh runs, never dispatched, come in ascending position and sit in a deque. What comes back (a retry, a delay that
+is over) may belong anywhere before them and sits in a heap beside it. A run taken out in the middle is only marked
 `ENDED`/`DELAYED` and skipped when it reaches the front: O(1) now, O(log n) at most later.
 """
 
@@ -44,7 +44,7 @@ class Fifo:
         """Queue a run at the place its position gives it. Its state must be QUEUED."""
         self._live += 1
         self.tokens += run.estimate
-        if not self._fresh or run.position > self._fresh[-1].position:
+        if not run.attempt and (not self._fresh or run.position > self._fresh[-1].position):
             self._fresh.append(run)
         else:
             heappush(self._back, (run.position, run))
@@ -62,6 +62,13 @@ class Fifo:
         if not back:
             return fresh[0] if fresh else None
         return back[0][1] if not fresh or back[0][0] < fresh[0].position else fresh[0]
+
+    def last_fresh(self) -> Run | None:
+        """Return the last of the runs that were never dispatched, those excepted whose delay ended out of turn."""
+        fresh = self._fresh
+        while fresh and fresh[-1].state is not RunState.QUEUED:
+            fresh.pop()
+        return fresh[-1] if fresh else None
 
     def drop(self, run: Run, state: RunState) -> None:
         """Take a queued run out, wherever it stands, and give it its new state."""

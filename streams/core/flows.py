@@ -20,7 +20,17 @@ _FIELDS: Final = fields_of(FlowRecord)
 class Tenant:
     """What a tenant has queued and in flight, over all its flows."""
 
-    __slots__ = ("flight_runs", "flight_tokens", "flows", "name", "queued_runs", "queued_tokens", "rules", "runs")
+    __slots__ = (
+        "flight_runs",
+        "flight_tokens",
+        "flows",
+        "held_bytes",
+        "name",
+        "queued_runs",
+        "queued_tokens",
+        "rules",
+        "runs",
+    )
 
     def __init__(self, name: str, rules: TenantRules) -> None:
         """Begin with nothing."""
@@ -30,6 +40,7 @@ class Tenant:
         self.flows: list[Flow] = []  # one per class it has used
         self.queued_runs = 0  # == runs that are QUEUED or DELAYED
         self.queued_tokens = 0  # == sum of their estimates
+        self.held_bytes = 0  # == sum of the bodies of its runs
         self.flight_runs = 0  # == attempts that hold a place in the window
         self.flight_tokens = 0  # == sum of their estimates
 
@@ -49,7 +60,7 @@ class Flow(FlowRecord):
 
     ring: Ring  # set when the ring takes it in
 
-    __slots__ = ("account", "eligible", "key", "queue", "rate", "ring")
+    __slots__ = ("account", "eligible", "key", "open", "queue", "rate", "ring")
 
     def __init__(self, record: FlowRecord, account: Tenant, quantum: int) -> None:
         """Adopt a record. The flow is not yet in any ring."""
@@ -57,5 +68,6 @@ class Flow(FlowRecord):
         self.account = account
         self.key: Key = (FLOW, record.class_, record.tenant)
         self.queue = Fifo()
+        self.open = 0  # == runs that have not ended + revoked attempts + accounts of lost attempts of ended runs
         self.rate = quantum * account.rules.weight  # tokens per round
         self.eligible = NOT_IN_HEAP  # the round in which its visit will be worth while, if it waits for one

@@ -21,6 +21,7 @@ from streams.core.records import (
     ShardRecord,
     key_of,
 )
+from streams.core.removal import find_removed
 from streams.core.ring import Ring
 from streams.core.runs import Flight, Run, RunState
 from streams.core.state import BUILT_IN, State
@@ -42,7 +43,7 @@ def records_of(state: State) -> Iterator[Record]:
     flows = [flow for ring in state.rings.values() for flow in ring.flows.values()]
     runs = [run for tenant in state.tenants.values() for run in tenant.runs.values()]
     retries = [run.retry_record() for run in runs if run.retried]
-    rings = [ring.record for ring in state.rings.values() if ring.flows]  # its first flow writes a ring's row
+    rings = [ring.record for ring in state.rings.values() if ring.record.next_place]  # its first flow writes it
     for group in (rings, flows, runs, retries, state.flights.values(), state.estimator.histories.values()):
         yield from sorted(group, key=key_of)
     yield from state.pages
@@ -73,6 +74,9 @@ def restore(shard: int, shards: int, records: Iterable[Record]) -> State:
     for page in sorted(by_kind.all(EndedRecord), key=lambda each: each.step):
         state.pages.append(page)
         state.ended.update(page.runs)
+        for tenant, run_id, class_, attempt, charged in page.lost:
+            state.lost.open(_flow_of(state, tenant, class_, run_id), page, run_id, attempt, charged)
+    find_removed(state)
     for ring in rings.values():
         for flow in ring.flows.values():
             if flow.state is FlowState.ACTIVE:
@@ -105,11 +109,11 @@ def _restore_runs(state: State, by_kind: _Sorted) -> None:
     retries = {(each.tenant, each.run_id): each for each in by_kind.all(RetryRecord)}
     for record in sorted(by_kind.all(RunRecord), key=lambda each: each.position):
         identity = (record.tenant, record.run_id)
-        run = Run.adopt(record, _flow_of(state, record))
+        run = Run.adopt(record, _flow_of(state, record.tenant, record.class_, record.run_id))
         retry, flight = retries.pop(identity, None), current.pop(identity, None)
         if retry is not None:
             run.resume(retry)
-        run.flow.account.runs[run.run_id] = run
+        state.hold_run(run)
         if flight is not None:
             run.attempt, run.tries, run.state = flight.attempt, flight.tries, RunState.IN_FLIGHT
         else:
@@ -117,14 +121,14 @@ def _restore_runs(state: State, by_kind: _Sorted) -> None:
     for tenant, run_id in (*retries, *current):
         message = f"run {run_id!r} of tenant {tenant!r} has attempts but no row of its own"
         raise ValueError(message)
-    for record_ in flights:
-        state.hold(Flight.adopt(record_, _flow_of(state, record_)))
+    for held in flights:
+        state.hold(Flight.adopt(held, _flow_of(state, held.tenant, held.class_, held.run_id)))
 
 
-def _flow_of(state: State, owned: RunRecord | FlightRecord) -> Flow:
-    tenant = state.tenants.get(owned.tenant)
+def _flow_of(state: State, name: str, class_: str, run_id: str) -> Flow:
+    tenant = state.tenants.get(name)
     for flow in tenant.flows if tenant is not None else ():
-        if flow.class_ == owned.class_:
+        if flow.class_ == class_:
             return flow
-    message = f"run {owned.run_id!r} of tenant {owned.tenant!r} belongs to a flow that has no row"
+    message = f"run {run_id!r} of tenant {name!r} belongs to a flow that has no row"
     raise ValueError(message)

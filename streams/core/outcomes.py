@@ -2,23 +2,24 @@
 
 Every way out settles the attempt exactly once (`_settle`) and gives its place in the window back exactly once
 (`State.release`). An attempt whose lease ran out is *lost*: settled at what its heartbeats owned up to, and
-remembered in its run. If it is heard of after all, the difference is charged, once (`_late`).
+remembered (`lost`). If it is heard of after all, the difference is charged, once (`_late`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.core import counts, gap, ledger, reasons
+from streams.core import counts, gap, ledger, lost, reasons
 from streams.core.effects import Revoke, Settlement
 from streams.core.estimator import FP_BITS, follow
 from streams.core.inputs import HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.overload import last_waiting
-from streams.core.records import FlowState
+from streams.core.records import FlowState, key_of
+from streams.core.removal import is_removed, say_removed
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
-    from streams.core.flows import Flow
+    from streams.core.flows import Flow, Tenant
     from streams.core.inputs import Cancel, Completion
     from streams.core.runs import Flight, Run
     from streams.core.state import State
@@ -46,7 +47,7 @@ def lose(state: State, flight: Flight) -> None:
     _settle(state, flight, flight.reported, LOST, reported=True)
     run = tenant.runs.get(flight.run_id)
     if run is not None and not flight.revoked:
-        run.lost[flight.attempt] = flight.reported
+        lost.give_up(run, flight.attempt, flight.reported)
         if not flight.heard:
             run.tries -= 1  # no worker took it up: a fleet that is away must not use up its runs' attempts
         _retry(state, run, "its lease ran out")
@@ -74,19 +75,17 @@ def expire(state: State, run: Run) -> None:
     state.refresh(run.flow.account)
 
 
-def give_way(state: State, limit: int, retry_after_ms: int) -> None:
-    """Drop the last run of the tenant with the most waiting per weight: the backlog of the shard is full.
+def give_way(state: State, tenant: Tenant, limit: int, value: int, retry_after_ms: int) -> None:
+    """Drop the last run of `tenant`: the backlog of the shard is full, and it has the most waiting per weight.
 
-    Its id is not remembered, so that it may be sent again.
+    The run may be sent again, unless it was dispatched before.
     """
-    tenant = state.longest_backlog()
     run = last_waiting(tenant)
     detail = f"the shard's backlog is full, and tenant {tenant.name!r} has the most waiting for its weight"
-    backlog = state.queued_runs
-    state.reject(run, reasons.OVERLOADED, detail, limit=limit, value=backlog, retry_after_ms=retry_after_ms)
+    after_ms = retry_after_ms if not run.attempt else None
+    state.reject(run, reasons.OVERLOADED, detail, limit=limit, value=value, retry_after_ms=after_ms)
     state.out.counts[counts.DROPPED] += 1
-    state.dequeue(run, RunState.ENDED)
-    state.forget_run(run)
+    state.drop(run)
     state.refresh(tenant)
 
 
@@ -175,30 +174,45 @@ def _late(state: State, completion: Completion) -> None:
     """Take in a report on an attempt that is not in flight: given up as lost, settled already, or never known."""
     tenant = state.tenants.get(completion.tenant)
     run = tenant.runs.get(completion.run_id) if tenant is not None else None
-    if tenant is None or run is None or completion.attempt not in run.lost:
+    number = completion.attempt
+    over = completion.status not in (STARTED, HEARTBEAT)  # else: what it spends is charged when it ends
+    if run is not None and number in run.lost:
+        state.out.counts[counts.LATE] += 1
+        if over:
+            _amend(state, run.flow, completion, run.lost.pop(number))
+            state.out.changed[run.retry_key] = run.retry_record()
+            if completion.status == SUCCEEDED:  # the first success of any attempt finishes the run
+                state.out.counts[counts.SUCCEEDED] += 1
+                _stop(state, run, "an earlier attempt has succeeded")
+            state.refresh(run.flow.account)
+        return
+    attempt = (completion.tenant, completion.run_id, number)
+    account = state.lost.find(attempt)
+    if account is None:
         state.out.counts[counts.UNKNOWN] += 1
         return
     state.out.counts[counts.LATE] += 1
-    if completion.status in (STARTED, HEARTBEAT):
-        return  # it has been given up; what it spends is charged when it ends
-    flow = run.flow
-    charged = run.lost.pop(completion.attempt)
-    state.out.changed[run.retry_key] = run.retry_record()
-    if completion.tokens is not None and completion.status != RETURNED:
-        actual = max(completion.tokens, state.policy.policy.estimates.min_charge)
-        flow.ring.catch_up(flow)
-        ledger.amend(flow, charged, actual)
-        _correct(state, flow, actual - charged, class_pays=True)  # how it was booked is not remembered
-        flow.peak += 1  # it comes on top of what is in flight
-        _note_error(state, flow, charged, charged, actual)
-        state.out.changed[flow.key] = flow
-        state.out.settlements.append(
-            Settlement(run.tenant, run.run_id, completion.attempt, completion.status, charged, actual, reported=True)
-        )
-    if completion.status == SUCCEEDED:  # the first success of any attempt finishes the run
-        state.out.counts[counts.SUCCEEDED] += 1
-        _stop(state, run, "an earlier attempt has succeeded")
-    state.refresh(tenant)
+    if over:  # its run has ended meanwhile: only the account is open
+        _amend(state, account.flow, completion, account.charged)
+        state.lost.close(attempt)
+        state.out.changed[key_of(account.page)] = account.page
+        state.refresh(account.flow.account)
+        state.close(account.flow)
+
+
+def _amend(state: State, flow: Flow, completion: Completion, charged: int) -> None:
+    """Correct the account of an attempt that was given up at `charged`, if its worker says what it spent."""
+    if completion.tokens is None or completion.status == RETURNED:
+        return
+    actual = max(completion.tokens, state.policy.policy.estimates.min_charge)
+    flow.ring.catch_up(flow)
+    ledger.amend(flow, charged, actual)
+    _correct(state, flow, actual - charged, class_pays=True)  # how it was booked is not remembered
+    flow.peak += 1  # it comes on top of what is in flight
+    _note_error(state, flow, charged, charged, actual)
+    state.out.changed[flow.key] = flow
+    tenant, run_id, number = completion.tenant, completion.run_id, completion.attempt
+    state.out.settlements.append(Settlement(tenant, run_id, number, completion.status, charged, actual, reported=True))
 
 
 def _retry(state: State, run: Run, why: str) -> None:
@@ -211,16 +225,21 @@ def _retry(state: State, run: Run, why: str) -> None:
         return
     leases = state.policy.policy.leases
     pause_ms = min(leases.backoff_ms << min(max(run.tries - 1, 0), 32), leases.max_backoff_ms)
-    state.out.counts[counts.RETRIED] += 1
-    _come_back(state, run, pause_ms)
+    if _come_back(state, run, pause_ms):
+        state.out.counts[counts.RETRIED] += 1
 
 
-def _come_back(state: State, run: Run, pause_ms: int) -> None:
-    """Put a run back to its old place, after a pause, and keep what it has behind it."""
+def _come_back(state: State, run: Run, pause_ms: int) -> bool:
+    """Put a run back to its old place, after a pause, and keep what it has behind it. False: it is rejected instead."""
+    if is_removed(state, run.tenant):
+        state.end_run(run)
+        say_removed(state, run)
+        return False
     run.ready_ms = state.record.now_ms + pause_ms
     run.retried = True
     state.enqueue(run)
     state.out.changed[run.retry_key] = run.retry_record()
+    return True
 
 
 def _stop(state: State, run: Run, reason: str) -> None:
@@ -229,6 +248,7 @@ def _stop(state: State, run: Run, reason: str) -> None:
         flight = state.flights[run.tenant, run.run_id, run.attempt]
         flight.revoked = True
         state.revoked.add((run.tenant, run.run_id))
+        flight.flow.open += 1
         state.record.seq += 1
         state.out.counts[counts.REVOKED] += 1
         state.out.revokes.append(Revoke(state.record.seq, run.tenant, run.run_id, run.attempt, reason))

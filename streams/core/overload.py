@@ -1,5 +1,7 @@
 """Who gives way when the backlog of the shard is full, if the policy says `drop_longest`: the tenant with the most
-tokens waiting per weight, and of it the run that came last.
+waiting per weight (tokens if there are too many runs, bytes if they are too large), and of it the run that came last.
+
+A run that was never dispatched is preferred: nothing has been spent on it, and it may be sent again at once.
 
 So a tenant that floods the shard pushes out its own runs, and a small one still gets in (longest queue drop:
 B. Suter et al., "Design considerations for supporting TCP with per-flow queueing", INFOCOM 1998).
@@ -8,22 +10,33 @@ B. Suter et al., "Design considerations for supporting TCP with per-flow queuein
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from streams.core.flows import Tenant
     from streams.core.runs import Run
 
-_SCALE_BITS = 16  # backlogs are compared in 1/65536 of a token per weight
-_SLACK = 1_024
+_SCALE_BITS: Final = 16  # backlogs are compared in 1/65536 of a token or byte per weight
+_SLACK: Final = 1_024
+# Runs that give way in one step, after which newcomers are refused: its transaction stays small, also when a new policy
+# has lowered the limit far below what waits.
+MAX_DROPPED: Final = 2_000
+_LOOK: Final = 64  # runs that are looked at, from the last back, for one that was never dispatched
 
 
-def _load(tenant: Tenant) -> int:
+def queued_tokens(tenant: Tenant) -> int:
+    """Return the tokens a tenant has waiting, per weight."""
     return (tenant.queued_tokens << _SCALE_BITS) // tenant.rules.weight
+
+
+def held_bytes(tenant: Tenant) -> int:
+    """Return the bytes of a tenant's runs, per weight. Those in flight are held as well, though they can't give way."""
+    return (tenant.held_bytes << _SCALE_BITS) // tenant.rules.weight
 
 
 class Backlogs:
@@ -33,17 +46,18 @@ class Backlogs:
     noted, so the largest is never below the top. It depends on the tenants alone: the same after a load.
     """
 
-    __slots__ = ("_heap", "_limit")
+    __slots__ = ("_heap", "_limit", "_load")
 
-    def __init__(self, tenants: Iterable[Tenant]) -> None:
-        """Begin with those that have something waiting."""
-        self._heap = [(-_load(tenant), tenant.name, tenant) for tenant in tenants if tenant.queued_runs]
+    def __init__(self, tenants: Iterable[Tenant], load: Callable[[Tenant], int]) -> None:
+        """Begin with those that have something waiting; `load` says how much it is, per weight."""
+        self._load = load
+        self._heap = [(-load(tenant), tenant.name, tenant) for tenant in tenants if tenant.queued_runs]
         heapify(self._heap)
         self._limit = 4 * len(self._heap) + _SLACK
 
     def note(self, tenant: Tenant) -> bool:
         """Take in that a tenant has more waiting; False: make another, this one holds too much that is out of date."""
-        heappush(self._heap, (-_load(tenant), tenant.name, tenant))
+        heappush(self._heap, (-self._load(tenant), tenant.name, tenant))
         return len(self._heap) <= self._limit
 
     def longest(self) -> Tenant:
@@ -51,7 +65,7 @@ class Backlogs:
         heap = self._heap
         while True:
             noted, name, tenant = heap[0]
-            load = -_load(tenant)
+            load = -self._load(tenant)
             if noted == load and tenant.queued_runs:
                 return tenant
             heappop(heap)
@@ -60,5 +74,15 @@ class Backlogs:
 
 
 def last_waiting(tenant: Tenant) -> Run:
-    """Return the run of a tenant that came last and has not been dispatched, or is back. One must be there."""
+    """Return the waiting run of a tenant that came last, if possible one that was never dispatched. One must wait.
+
+    What came last is nearly always fresh. Else the ends of the queues are looked at: only a fresh run that is still
+    delayed and has more than `_LOOK` runs behind it, all of which have been dispatched, is passed over.
+    """
+    for run in islice(reversed(tenant.runs.values()), _LOOK):
+        if not run.attempt:
+            return run
+    fresh = [last for flow in tenant.flows if (last := flow.queue.last_fresh()) is not None]
+    if fresh:
+        return max(fresh, key=lambda each: each.position)
     return next(run for run in reversed(tenant.runs.values()) if run.state is not RunState.IN_FLIGHT)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from streams.core import gap
 from streams.core.records import POLICY, FlowState, PolicyRecord
+from streams.core.removal import find_removed
 
 if TYPE_CHECKING:
     from streams.core.flows import Tenant
@@ -27,9 +28,9 @@ def set_policy(state: State, change: SetPolicy) -> None:
     state.adopt_policy()
     if state.turns is not None:
         state.turns.succeed(before, state.out.changed)
-    state.backlogs = None  # it is by weight
     for tenant in state.tenants.values():
         _bind(state, tenant)
+    find_removed(state)
 
 
 def _bind(state: State, tenant: Tenant) -> None:

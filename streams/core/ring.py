@@ -90,9 +90,10 @@ class Ring:
             return
         flow.deficit = self.deficit_now(flow)
         flow.accrued = passed
-        if flow.state is FlowState.ACTIVE and flow.half_visit:
+        if flow.half_visit and flow.state is not FlowState.BLOCKED:
             flow.half_visit = False  # the visit that was owed has come
-            gap.earn_nothing(flow)
+            if flow.state is FlowState.ACTIVE:
+                gap.earn_nothing(flow)
 
     def refresh(self, flow: Flow) -> None:
         """Put the flow where its queue, its tenant's caps and its deficit say it belongs.

@@ -13,12 +13,14 @@ from streams.core.classes import Turns, turns_of
 from streams.core.effects import Effects, Rejection
 from streams.core.estimator import Estimator
 from streams.core.flows import Flow, Tenant
-from streams.core.overload import Backlogs
+from streams.core.lost import Lost
+from streams.core.overload import Backlogs, held_bytes, queued_tokens
 from streams.core.policy import Policy
 from streams.core.records import (
     SHARD,
     EndedRecord,
     FlowRecord,
+    FlowState,
     PolicyRecord,
     RingRecord,
     ShardRecord,
@@ -30,6 +32,7 @@ from streams.core.timers import Timers
 from streams.core.window import Window
 
 if TYPE_CHECKING:
+    from streams.core.forgetting import Resting
     from streams.core.inputs import Submit
     from streams.core.policy import PriorityClass
 
@@ -48,13 +51,19 @@ class State:
         "estimator",
         "flights",
         "gap_ms",
+        "heaviest",
+        "held_bytes",
+        "known_flows",
         "leases",
+        "lost",
         "more",
         "out",
         "pages",
         "policy",
         "queued_runs",
         "record",
+        "removed",
+        "resting",
         "revoked",
         "rings",
         "tenants",
@@ -79,8 +88,14 @@ class State:
         self.deadlines: Timers[Run] = Timers(Run.deadline_due_ms)
         self.pages: deque[EndedRecord] = deque()  # oldest first
         self.ended: set[tuple[str, str]] = set()  # == the runs on the pages
-        self.queued_runs = 0  # == sum of the tenants'
-        self.backlogs: Backlogs | None = None  # only while it is needed
+        self.lost = Lost()  # accounts on the pages that may still be amended
+        self.known_flows = 0  # == flows of all rings
+        self.queued_runs = 0  # == sum of the tenants', as is held_bytes
+        self.held_bytes = 0  # bodies of the runs that have not ended
+        self.backlogs: Backlogs | None = None  # by tokens that wait; like the next two only while it is needed
+        self.heaviest: Backlogs | None = None  # by bytes that are held
+        self.resting: Resting | None = None  # flows that may be forgotten
+        self.removed: deque[Tenant] = deque()  # their queued runs are to be rejected, see `removal`
         self.more = False  # the last step has left something undone that could be done at once
         self.gap_ms = 0  # between the last two steps
         self.out = Effects(record.step, record.now_ms)
@@ -97,6 +112,7 @@ class State:
         self.rings = {name: old.get(name) or Ring(RingRecord(class_=name)) for name in names}
         self.turns = turns_of(policy, self.rings, self.record)
         self.window.resize(policy.window, self.record.shard, self.record.shards)
+        self.backlogs = self.heaviest = self.resting = None  # they are by weight
 
     @property
     def lease_now(self) -> int:
@@ -123,7 +139,11 @@ class State:
         return tenant
 
     def flow(self, class_: str, tenant: Tenant) -> Flow:
-        """Return the tenant's flow in a class; a new one gets the ring's next place."""
+        """Return the tenant's flow in a class; a new one gets the ring's next place.
+
+        If the shard knows as many flows as it may, a new one may be one that was forgotten since the cursor passed
+        it: so its visit in this round earns nothing, or names that take turns would be visited without end.
+        """
         for flow in tenant.flows:
             if flow.class_ == class_:
                 return flow
@@ -132,6 +152,7 @@ class State:
         ring.record.next_place += 1
         flow = self.add_flow(record)
         flow.accrued = ring.passed(flow)
+        flow.half_visit = self.known_flows >= self.policy.policy.memory.flows
         self.out.changed[ring.key] = ring.record
         return flow
 
@@ -142,6 +163,7 @@ class State:
         tenant.flows.append(flow)
         tenant.flows.sort(key=lambda each: each.class_)  # the same order after a load
         self.rings[record.class_].add(flow)
+        self.known_flows += 1
         return flow
 
     def refresh(self, tenant: Tenant) -> None:
@@ -154,8 +176,24 @@ class State:
             if flow.state is not before or ring.current is not current:
                 changed[flow.key] = flow
                 changed[ring.key] = ring.record
+                if flow.state is FlowState.IDLE and not flow.open:
+                    self.rest(flow)
             elif ring.record.max_estimate != largest:
                 changed[ring.key] = ring.record
+
+    def rest(self, flow: Flow) -> None:
+        """Note that a flow has come to rest: idle, and nothing can change its balance but rounds that pass."""
+        self.record.uses += 1
+        flow.left = self.record.uses
+        self.out.changed[flow.key] = flow
+        if self.resting is not None and not self.resting.put(flow):
+            self.resting = None
+
+    def close(self, flow: Flow) -> None:
+        """Count off something that was open in a flow: a run, a revoked attempt, the account of a lost one."""
+        flow.open -= 1
+        if not flow.open and flow.state is FlowState.IDLE:
+            self.rest(flow)
 
     def enqueue(self, run: Run) -> None:
         """Queue a run, or let it wait for its time first. The caller refreshes the tenant."""
@@ -167,6 +205,8 @@ class State:
         self.queued_runs += 1
         if self.backlogs is not None and not self.backlogs.note(tenant):
             self.backlogs = None
+        if self.heaviest is not None and not self.heaviest.note(tenant):
+            self.heaviest = None
         if run.state is RunState.QUEUED:
             flow.queue.put(run)
         else:
@@ -189,12 +229,25 @@ class State:
     def longest_backlog(self) -> Tenant:
         """Return the tenant with the most tokens waiting per weight. One must have something waiting."""
         if self.backlogs is None:
-            self.backlogs = Backlogs(self.tenants.values())
+            self.backlogs = Backlogs(self.tenants.values(), queued_tokens)
         return self.backlogs.longest()
+
+    def heaviest_backlog(self) -> Tenant:
+        """Return the tenant with the most bytes per weight of those that have something waiting. There must be one."""
+        if self.heaviest is None:
+            self.heaviest = Backlogs(self.tenants.values(), held_bytes)
+        return self.heaviest.longest()
+
+    def drop(self, run: Run) -> None:
+        """End a waiting run that is not wanted. One that was never dispatched may be sent again at once."""
+        self.dequeue(run, RunState.ENDED)
+        if run.attempt:  # its attempts must not be numbered from 1 again
+            self.end_run(run)
+        else:
+            self.forget_run(run)
 
     def end_run(self, run: Run) -> None:
         """End a run that is no longer queued: its row goes, its id is remembered for a while."""
-        self.forget_run(run)
         identity, out = (run.tenant, run.run_id), self.out
         self.ended.add(identity)
         page = self.pages[-1] if self.pages else None
@@ -203,18 +256,34 @@ class State:
             self.pages.append(page)
             out.changed[key_of(page)] = page
         page.runs.append(identity)
+        if run.lost:
+            self.lost.keep(run, page)
+        self.forget_run(run)
+
+    def hold_run(self, run: Run) -> None:
+        """Make a run known to its tenant: it has not ended."""
+        flow, size = run.flow, len(run.body)
+        tenant = flow.account
+        tenant.runs[run.run_id] = run
+        tenant.held_bytes += size
+        self.held_bytes += size
+        flow.open += 1
 
     def forget_run(self, run: Run) -> None:
         """End a run that is no longer queued as if it had never come: its producer may send it again."""
         flow, out = run.flow, self.out
         run.state = RunState.ENDED
-        del flow.account.runs[run.run_id]
+        tenant, size = flow.account, len(run.body)
+        del tenant.runs[run.run_id]
+        tenant.held_bytes -= size
+        self.held_bytes -= size
         flow.ended += 1
         changed = out.changed
         changed[flow.key] = flow
         changed[run.key] = None
         if run.retried:
             changed[run.retry_key] = None
+        self.close(flow)
 
     def reject(
         self,
@@ -247,6 +316,7 @@ class State:
         self.flights[flight.tenant, flight.run_id, flight.attempt] = flight
         if flight.revoked:
             self.revoked.add((flight.tenant, flight.run_id))
+            flight.flow.open += 1
         window.runs += 1
         window.tokens += flight.estimate
         tenant.flight_runs += 1
@@ -260,6 +330,7 @@ class State:
         flight.open = False
         if flight.revoked:
             self.revoked.discard((flight.tenant, flight.run_id))
+            self.close(flight.flow)
         window.runs -= 1
         window.tokens -= flight.estimate
         tenant.flight_runs -= 1

@@ -17,6 +17,7 @@ ENDS = (
     counts.EXPIRED,
     counts.DEAD_LETTERED,
     counts.DROPPED,
+    counts.REMOVED,
 )
 AFTER_ADMISSION = (reasons.EXPIRED, reasons.DEAD_LETTERED)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streams.core import counts, reasons
 from streams.core.inputs import RETURNED
-from streams.core.overload import Backlogs
+from streams.core.overload import Backlogs, queued_tokens
 from streams.core.policy import Limits, Policy, TenantRules
 from tests.builders import make_cancel, make_policy, make_report
 from tests.drivers import START_MS, Driver
@@ -109,7 +109,7 @@ def test_the_top_may_be_out_of_date() -> None:
     driver = crowded(dropping(100))
     driver.submit("a", "a1", "a2", "a3")
     driver.submit("b", "b1", "b2")
-    backlogs = Backlogs(driver.shard._state.tenants.values())
+    backlogs = Backlogs(driver.shard._state.tenants.values(), queued_tokens)
     assert backlogs.longest().name == "a"
     driver.step(make_cancel("a", "a1"), make_cancel("a", "a2"))
     assert backlogs.longest().name == "b"

@@ -1,0 +1,56 @@
+"""What becomes of the runs of a tenant that a closed policy no longer names, if the policy says `reject`.
+
+Those that wait are rejected, oldest first, as many in a step as time may end (see `expiry`), and none is dispatched
+before it is done. What is in flight runs to its end and is charged; if it comes back it is rejected too. If the tenant
+is named again meanwhile, what is left goes on at its place.
+Under `serve`, the default, nothing of this happens: who is no longer named is served to the end by the `[default]`
+rules, and only new requests are refused.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from streams.core import counts, reasons
+from streams.core.runs import RunState
+
+if TYPE_CHECKING:
+    from streams.core.runs import Run
+    from streams.core.state import State
+
+
+def is_removed(state: State, tenant: str) -> bool:
+    """Tell whether the runs of a tenant are to be rejected."""
+    policy = state.policy.policy
+    return policy.closed and policy.on_removal == "reject" and tenant not in policy.tenants
+
+
+def find_removed(state: State) -> None:
+    """Note whose waiting runs are to be rejected: after a new policy, and after a load. O(tenants)."""
+    names = sorted(name for name in state.tenants if is_removed(state, name))  # an order that a load keeps
+    state.removed.clear()
+    state.removed.extend(tenant for tenant in map(state.tenants.__getitem__, names) if tenant.queued_runs)
+
+
+def reject_removed(state: State, most: int) -> int:
+    """Reject up to `most` waiting runs of removed tenants; return how many."""
+    rejected = 0
+    while state.removed and rejected < most:
+        tenant = state.removed[0]
+        waiting = (run for run in tenant.runs.values() if run.state is not RunState.IN_FLIGHT)
+        for run in list(islice(waiting, most - rejected)):
+            state.drop(run)
+            say_removed(state, run)
+            rejected += 1
+        state.refresh(tenant)
+        if not tenant.queued_runs:
+            state.removed.popleft()
+    return rejected
+
+
+def say_removed(state: State, run: Run) -> None:
+    """Tell the producer of a run that is dropped why."""
+    detail = f"tenant {run.tenant!r} is no longer in policy {state.policy.policy.name!r}"
+    state.reject(run, reasons.UNKNOWN_TENANT, detail, limit=None, value=None)
+    state.out.counts[counts.REMOVED] += 1
