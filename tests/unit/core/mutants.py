@@ -11,6 +11,7 @@ from typing import NamedTuple
 RING = "tests/unit/core/test_ring.py"
 OUTCOMES = "tests/unit/core/test_outcomes.py"
 HISTORIES = "tests/unit/core/test_estimator_memory.py"
+GAP = "tests/property/test_gap.py::test_the_bound_is_close_if_estimates_are_right"
 SHARES = "tests/simulation/test_scenarios.py::test_everybody_gets_its_share_at_every_moment"
 
 
@@ -176,6 +177,39 @@ MUTANTS: dict[str, Mutant] = {
         "            changed[history.key] = None\n",
         "            changed.pop(history.key, None)\n",
         f"{HISTORIES}::test_the_rows_of_the_forgotten_go_in_the_same_step",
+    ),
+    # The gap finds out by itself that somebody is favoured: no deficit is looked at, and nothing doubts the shard.
+    "the gap: a half-done visit earns a second quantum": one(
+        "ring",
+        "        if self.current is not None:\n            return self.current",
+        "        if self.current is not None:\n            self.current.deficit += self.current.rate\n"
+        "            return self.current",
+        GAP,
+    ),
+    "the gap: dispatches are not paid for": one(
+        "ledger",
+        "    flow.deficit -= tokens\n    flow.charged += tokens",
+        "    flow.charged += tokens",
+        GAP,
+    ),
+    "the gap: after the cap a visit earns again": one(
+        "ring",
+        "flow.half_visit = head is not None and flow.deficit >= head.estimate",
+        "flow.half_visit = False",
+        GAP,
+    ),
+    "the bound: errors are not counted": one(
+        "gap",
+        "    record.max_under = max(record.max_under, under)\n",
+        "",
+        "tests/property/test_gap.py::test_the_gap_is_within_its_bound_after_every_step[2]",
+        "tests/unit/core/test_gap.py::test_errors_widen_the_bound_while_there_is_work",
+    ),
+    "the bound: a dear head that is taken back is not counted": one(
+        "ring",
+        "        self.record.max_estimate = max(self.record.max_estimate, head.estimate)\n",
+        "",
+        "tests/unit/core/test_gap.py::test_a_dear_head_that_is_taken_back_has_let_credit_grow",
     ),
     # Attempts, policies, takeovers.
     "an outage expires leases": one(

@@ -21,7 +21,7 @@ from tests.drivers import Driver
 def driver() -> Driver:
     """Tenants in every state: `current` in its visit, `waits` in the heap, `capped` blocked, `idle` with a debt."""
     rules = {"capped": TenantRules(max_runs_in_flight=1)}
-    driver = Driver(make_policy(runs=3, quantum=1_000, rules=rules))
+    driver = Driver(make_policy(runs=3, quantum=1_000, rules=rules, classes=("default", "quiet")))
     driver.submit("idle", "i1")
     driver.succeed(driver.dispatches[0], tokens=5_000)
     driver.submit("capped", "c1", "c2")
@@ -176,6 +176,10 @@ def seq_behind(state: State) -> None:
     state.record.seq = 0
 
 
+def figures_at_rest(state: State) -> None:
+    state.rings["quiet"].record.max_over = 1
+
+
 @pytest.mark.parametrize(
     ("corrupt", "what"),
     [
@@ -211,6 +215,12 @@ def seq_behind(state: State) -> None:
         (visited_without_means, "current: visited but can't afford its head"),
         (turn_has_passed, "waits: its turn has passed"),
         (eligible_too_early, "waits: eligible before it can afford its head"),
+        (add("peak", -1, tenant="capped"), "capped: more in flight than its peak"),
+        (add("base", 9_000, tenant="waits"), "waits: owed 9000, more than the bound allows"),
+        (add("base", -9_000, tenant="waits"), "waits: owed -9000, less than the bound allows"),
+        (add("base", tenant="waits"), "waits: owed 1, which is not its deficit"),
+        (add("base", tenant="capped"), "capped: owed 901, which is not its deficit"),
+        (figures_at_rest, "quiet: at rest with figures of a bound"),
         (stale_rules, "waits: rules of another policy"),
         (stale_rate, "waits: earns at another rate"),
         (other_order, "classes: not in the policy's order"),

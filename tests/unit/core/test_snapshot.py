@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from streams.core.policy import TenantRules
-from streams.core.snapshot import FlowView, ShardView
+from dataclasses import replace
+
+from streams.core.inputs import RETURNED
+from streams.core.policy import PriorityClass, TenantRules
+from streams.core.snapshot import ClassView, FlowView, ShardView
 from tests.assertions import rows_of
-from tests.builders import make_policy
+from tests.builders import make_policy, make_report
 from tests.drivers import START_MS, Driver
 
 
@@ -108,6 +111,84 @@ def test_flows_are_ordered_by_class_then_place() -> None:
         ("low", "a"),
     ]
     assert [(view.class_, view.place) for view in driver.shard.snapshot().classes] == [("high", 0), ("low", 1)]
+
+
+def classes_of(driver: Driver) -> dict[str, ClassView]:
+    return {view.class_: view for view in driver.shard.snapshot().classes}
+
+
+def test_a_class() -> None:
+    rules = {"capped": TenantRules(max_runs_in_flight=1)}
+    driver = Driver(make_policy(runs=2, quantum=100, rules=rules))
+    driver.submit("capped", "c1", "c2", cost=60)
+    driver.submit("a", "a1", "a2", cost=50)
+    driver.submit("b", "b1", cost=90)
+    driver.submit("b", "later", not_before_ms=START_MS + 9)
+    assert driver.served() == ["c1", "a1"]
+    assert driver.shard.snapshot().classes == (
+        ClassView(
+            class_="default",
+            place=0,
+            weight=1,
+            min_share=0,
+            stated_share_ppm=0,
+            deficit=0,
+            round=1,
+            known_flows=3,
+            active_flows=2,
+            blocked_flows=1,
+            queued_runs=3,
+            queued_tokens=60 + 50 + 90,
+            gap=50,  # a is in the middle of its visit, b comes next
+            bound=100 + 2 * 90,
+            past_charged=0,
+            past_dispatched=0,
+            past_ended=0,
+        ),
+    )
+
+
+def test_classes_that_share() -> None:
+    classes = (PriorityClass(name="high", weight=3), PriorityClass(name="low", weight=1))
+    driver = Driver(replace(make_policy(runs=1, quantum=100), between_classes="shares", classes=classes))
+    driver.submit("a", "r1", "r2", "r3", class_="high", cost=100)
+    assert (classes_of(driver)["high"].stated_share_ppm, classes_of(driver)["low"].stated_share_ppm) == (1_000_000, 0)
+    driver.submit("b", "r1", "r2", class_="low", cost=100)
+    seen = classes_of(driver)
+    assert (seen["high"].weight, seen["high"].stated_share_ppm) == (3, 750_000)
+    assert (seen["low"].weight, seen["low"].stated_share_ppm) == (1, 250_000)
+    assert seen["high"].deficit == -seen["low"].deficit < 0, "high has been served, low has not"
+
+
+def test_classes_with_a_minimum() -> None:
+    classes = (PriorityClass(name="high"), PriorityClass(name="low", min_share=20))
+    driver = Driver(replace(make_policy(runs=1, quantum=100), classes=classes))
+    driver.submit("a", "r1", "r2", class_="high")
+    driver.submit("b", "r1", class_="low")
+    seen = classes_of(driver)
+    assert (seen["low"].min_share, seen["low"].stated_share_ppm) == (20, 200_000)
+    assert (seen["high"].min_share, seen["high"].stated_share_ppm, seen["high"].deficit) == (0, 0, 0)
+
+
+def test_a_class_that_the_policy_no_longer_names_is_shown_while_it_has_flows() -> None:
+    driver = Driver(make_policy(runs=1, classes=("old", "older")))
+    driver.submit("a", "r1", "r2", class_="old")
+    driver.set_policy(make_policy(runs=1, classes=("new",)))
+    assert {name: (view.weight, view.known_flows) for name, view in classes_of(driver).items()} == {
+        "new": (1, 0),
+        "old": (1, 1),
+    }
+
+
+def test_what_is_shown_of_estimates() -> None:
+    driver = Driver(make_policy(runs=9, quantum=1_000))
+    driver.submit("a", "r1", "r2", "r3", "r4", cost=100)
+    assert (driver.flow("a").ratio_ppm, driver.flow("a").error_p50_ppm, driver.flow("a").error_p90_ppm) == (None,) * 3
+    driver.succeed(driver.dispatches[0], tokens=200)
+    driver.step(make_report(driver.dispatches[1], RETURNED))  # it has cost nothing, and says nothing
+    view = driver.flow("a")
+    assert view.ratio_ppm == 2_000_000
+    assert (view.error_p50_ppm, view.error_p90_ppm) == driver.shard._state.estimator.errors_of("a")
 
 
 def test_looking_changes_nothing() -> None:
