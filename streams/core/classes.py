@@ -21,13 +21,14 @@ attempt was (`FlightRecord.class_pays`): who estimates a quarter gets no fourfol
 
 Bound
 -----
-E: largest estimate; D_c: by how much the estimates of what is in flight in class c are wrong at most; C: classes.
+E: largest estimate; D_c: the most by which the estimates of what is in flight in class c are too small, plus the most
+by which they are too large; C: classes.
 
 shares      For two classes with work all the time, over any interval: |S_i / r_i - S_j / r_j| is at most
             (E + D_i) / r_i + (E + D_j) / r_j (the paper's theorem 1), so a class lags its share of all that is served
             by at most (C - 1) E, and the D's. S is tokens served, at their true cost.
-strict      A class with work all the time lags its minimum by at most one run of its own, one of a class above and
-            one of each class with a minimum that is listed before it, and the D's. Minimums add up to 99 at most.
+strict      A class with work all the time lags its minimum by at most one run of its own, one of another class and one
+            of each class with a minimum that is listed before it, and the D's. Minimums add up to 99 at most.
 
 Kin: the guarantee is that of an unsatisfied class in link sharing, which goes before all that are satisfied
 (S. Floyd, V. Jacobson, "Link-sharing and Resource Management Models for Packet Networks", 1995), as in CBQ and HTB.
