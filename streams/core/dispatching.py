@@ -108,7 +108,7 @@ def _start(state: State, flow: Flow, run: Run, *, class_pays: bool) -> None:
             flow.deficit,
         )
     )
-    if len(flow.account.flows) == 1:
+    if len(flow.account.flows) == 1 and flow.group is None:
         ring.refresh(flow)
     else:
         state.refresh(flow.account)

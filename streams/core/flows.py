@@ -8,6 +8,7 @@ from streams.core.fifo import Fifo
 from streams.core.records import FLOW, FlowRecord, fields_of
 
 if TYPE_CHECKING:
+    from streams.core.groups import Group
     from streams.core.policy import TenantRules
     from streams.core.records import Key
     from streams.core.ring import Ring
@@ -60,7 +61,7 @@ class Flow(FlowRecord):
 
     ring: Ring  # set when the ring takes it in
 
-    __slots__ = ("account", "eligible", "key", "open", "queue", "rate", "ring")
+    __slots__ = ("account", "eligible", "group", "key", "open", "queue", "rate", "ring")
 
     def __init__(self, record: FlowRecord, account: Tenant, quantum: int) -> None:
         """Adopt a record. The flow is not yet in any ring."""
@@ -69,5 +70,7 @@ class Flow(FlowRecord):
         self.key: Key = (FLOW, record.class_, record.tenant)
         self.queue = Fifo()
         self.open = 0  # == runs that have not ended + revoked attempts + accounts of lost attempts of ended runs
-        self.rate = quantum * account.rules.weight  # tokens per round
+        self.group: Group | None = None  # those it shares a weight with
+        # Tokens per round. In a group it earns when it is ACTIVE, by what `Group.share` says then.
+        self.rate = quantum * account.rules.weight if account.rules.group is None else 0
         self.eligible = NOT_IN_HEAP  # the round in which its visit will be worth while, if it waits for one

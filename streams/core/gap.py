@@ -75,6 +75,14 @@ def earn_nothing(flow: Flow) -> None:
     flow.base -= flow.rate
 
 
+def earn_extra(flow: Flow) -> None:
+    """Take in that a visit gives a flow of a group `extra` tokens beyond its rate, or less: see `groups`."""
+    record = flow.ring.record
+    flow.base += flow.extra
+    # A visit under way may hold more than one quantum of its rate then; it is counted like a head of that cost.
+    record.max_estimate = max(record.max_estimate, owed(flow) - flow.rate)
+
+
 def rerate(flow: Flow, rate: int) -> None:
     """Take in that a flow with work, all of whose rounds are booked, is about to earn `rate`: what it is owed stays.
 
@@ -111,7 +119,8 @@ def owed(flow: Flow) -> int:
     rounds = flow.ring.passed(flow)
     if flow.half_visit and rounds > flow.accrued:
         rounds -= 1  # the first visit since it was blocked gives nothing, and that isn't booked yet
-    return flow.base + flow.rate * rounds - flow.charged
+    extra = flow.extra if rounds > flow.accrued else 0
+    return flow.base + flow.rate * rounds + extra - flow.charged
 
 
 def allowance(flow: Flow) -> int:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from streams.core import gap
 from streams.core.estimator import MAX_COUNTED
 from streams.core.flows import NOT_IN_HEAP
+from streams.core.memory_checks import memory_faults
 from streams.core.records import FlowState
 from streams.core.runs import Run, RunState
 
 if TYPE_CHECKING:
     from streams.core.estimator import Estimator, History
     from streams.core.flows import Flow
+    from streams.core.policy import Policy
     from streams.core.ring import Ring
     from streams.core.shard import Shard
     from streams.core.state import State
@@ -41,6 +43,8 @@ def check(shard: Shard) -> None:
         _check_ring(ring)
         _check_gap(ring, state.policy.policy.quantum, in_flight)
     _require(state.ended == {run for page in state.pages for run in page.runs}, "ended runs differ from the pages")
+    for fault in memory_faults(state):
+        raise InvariantBroken(fault)
 
 
 def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
@@ -65,8 +69,24 @@ def _check_rules(state: State) -> None:
     _require(list(state.rings)[: len(names)] == names, "classes: not in the policy's order")
     for tenant in state.tenants.values():
         _require(tenant.rules == policy.rules_for(tenant.name), f"{tenant.name}: rules of another policy")
-        rate = policy.quantum * tenant.rules.weight
-        _require(all(flow.rate == rate for flow in tenant.flows), f"{tenant.name}: earns at another rate")
+    for ring in state.rings.values():
+        _check_rates(ring, policy)
+
+
+def _check_rates(ring: Ring, policy: Policy) -> None:
+    weights: Counter[str | None] = Counter()
+    for flow in ring.flows.values():
+        if flow.state is FlowState.ACTIVE:
+            weights[flow.account.rules.group] += flow.account.rules.weight
+    for flow in ring.flows.values():
+        rules, active = flow.account.rules, flow.state is FlowState.ACTIVE
+        rate = policy.quantum * rules.weight
+        if rules.group is not None:
+            rate = max(1, rate * policy.groups[rules.group] // weights[rules.group]) if active else 0
+        _require(flow.rate == rate, f"{flow.tenant}: earns at another rate")
+        due = active and rules.group is not None and flow.accrued < ring.record.round and not flow.half_visit
+        _require(due or not flow.extra, f"{flow.tenant}: earns more or less than its rate, but not in a group's round")
+    _require(not ring.moved, f"{ring.record.class_}: who has moved has not been written")
 
 
 def _check_queues(state: State) -> None:
@@ -171,7 +191,7 @@ def _check_flow(ring: Ring, flow: Flow, name: str) -> None:
         _require(flow.deficit >= head.estimate, f"{name}: visited but can't afford its head")
     elif flow.state is FlowState.ACTIVE:
         _require(flow.eligible > ring.passed(flow), f"{name}: its turn has passed")
-        earned = flow.deficit + flow.rate * (flow.eligible - flow.accrued - flow.half_visit)
+        earned = flow.deficit + flow.rate * (flow.eligible - flow.accrued - flow.half_visit) + flow.extra
         _require(earned >= head.estimate, f"{name}: eligible before it can afford its head")
     else:
         _require(flow.eligible == NOT_IN_HEAP, f"{name}: blocked in the heap")

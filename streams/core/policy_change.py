@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.core import gap
+from streams.core import gap, groups
 from streams.core.records import POLICY, FlowState, PolicyRecord
 from streams.core.removal import find_removed
 
 if TYPE_CHECKING:
-    from streams.core.flows import Tenant
+    from streams.core.flows import Flow
     from streams.core.inputs import SetPolicy
     from streams.core.state import State
 
@@ -28,23 +28,28 @@ def set_policy(state: State, change: SetPolicy) -> None:
     state.adopt_policy()
     if state.turns is not None:
         state.turns.succeed(before, state.out.changed)
+    for ring in state.rings.values():
+        ring.groups.clear()
     for tenant in state.tenants.values():
-        _bind(state, tenant)
+        tenant.rules = change.policy.rules_for(tenant.name)
+        for flow in tenant.flows:
+            groups.assign(flow, change.policy)
+    for tenant in state.tenants.values():
+        for flow in tenant.flows:
+            _bind(state, flow)
+    for tenant in state.tenants.values():
+        state.refresh(tenant)
     find_removed(state)
 
 
-def _bind(state: State, tenant: Tenant) -> None:
-    policy = state.policy.policy
-    tenant.rules = policy.rules_for(tenant.name)
-    rate = policy.quantum * tenant.rules.weight
-    for flow in tenant.flows:
-        if flow.rate == rate:
-            continue
-        if flow.state is not FlowState.IDLE or flow.deficit != 0:  # else there is nothing to book
-            flow.ring.catch_up(flow)
-            state.out.changed[flow.key] = flow
-        if flow.state is not FlowState.IDLE:
-            gap.rerate(flow, rate)
-            state.out.changed[flow.ring.key] = flow.ring.record
-        flow.rate = rate
-    state.refresh(tenant)
+def _bind(state: State, flow: Flow) -> None:
+    rate = groups.rate_of(flow, state.policy.policy.quantum)
+    if flow.rate == rate and not flow.extra:
+        return
+    if flow.state is not FlowState.IDLE or flow.deficit != 0:  # else there is nothing to book
+        flow.ring.catch_up(flow)
+        state.out.changed[flow.key] = flow
+    if flow.state is not FlowState.IDLE:
+        gap.rerate(flow, rate)
+        state.out.changed[flow.ring.key] = flow.ring.record
+    flow.rate, flow.extra = rate, 0

@@ -105,6 +105,7 @@ class FlowRecord:
     base: int = 0  # charged when it last became active, less the rounds' quanta: where its service is measured from
     peak: int = 0  # most attempts its tenant had in flight since then
     left: int = 0  # number (of `ShardRecord.uses`) given when it last became idle; 0: it is not idle
+    extra: int = 0  # what its visit in round `accrued` + 1 earns beyond its rate; see `streams.core.groups`
 
 
 @dataclass(slots=True)

@@ -34,6 +34,7 @@ from streams.core.ledger import fade
 from streams.core.records import RING, FlowState, Key, RingRecord
 
 if TYPE_CHECKING:
+    from streams.core.groups import Group
     from streams.core.runs import Run
 
 PLACE_BITS: Final = 40  # a heap entry is eligible << PLACE_BITS | place: one integer compares faster than a pair
@@ -44,7 +45,7 @@ _SLACK: Final = 64  # stale heap entries that are not worth a clean-up
 class Ring:
     """The flows of one class and their virtual time."""
 
-    __slots__ = ("_heap", "active", "blocked", "came_back", "current", "flows", "key", "record")
+    __slots__ = ("_heap", "active", "blocked", "came_back", "current", "flows", "groups", "key", "moved", "record")
 
     def __init__(self, record: RingRecord) -> None:
         """Begin with a record and no flows."""
@@ -55,6 +56,8 @@ class Ring:
         self.active = 0  # == flows that are ACTIVE
         self.blocked = 0  # == flows that are BLOCKED
         self.came_back = False  # it had nothing queued till now: `classes` takes note and forgets it
+        self.groups: dict[str, Group] = {}
+        self.moved: list[Flow] = []  # whose rows have changed because others of their group came or went
         self._heap: list[int] = []  # may hold stale entries: the flow's `eligible` tells
 
     def add(self, flow: Flow) -> None:
@@ -73,6 +76,8 @@ class Ring:
 
     def restore(self, flow: Flow) -> None:
         """Put a flow that was loaded as ACTIVE back where it was, and go on with a half-done visit."""
+        if flow.group is not None:
+            flow.rate = flow.group.share(flow)
         if self.record.visiting and flow.place == self.record.cursor:
             self.current = flow
         else:
@@ -94,6 +99,9 @@ class Ring:
             flow.half_visit = False  # the visit that was owed has come
             if flow.state is FlowState.ACTIVE:
                 gap.earn_nothing(flow)
+        if flow.extra:
+            gap.earn_extra(flow)
+            flow.extra = 0
 
     def refresh(self, flow: Flow) -> None:
         """Put the flow where its queue, its tenant's caps and its deficit say it belongs.
@@ -127,7 +135,7 @@ class Ring:
             return flow.deficit
         if flow.state is FlowState.IDLE:
             return fade(flow.deficit, rounds * flow.rate)
-        return flow.deficit + (rounds - flow.half_visit) * flow.rate
+        return flow.deficit + (rounds - flow.half_visit) * flow.rate + flow.extra
 
     def waiting(self) -> set[tuple[int, int]]:
         """Return (eligible round, place) of everything in the heap, stale entries included."""
@@ -178,6 +186,10 @@ class Ring:
         record.cursor = flow.place
         record.visiting = True
         flow.eligible = NOT_IN_HEAP
+        if flow.extra:
+            flow.deficit += flow.extra
+            gap.earn_extra(flow)
+            flow.extra = 0
         self.current = flow
 
     def _end_visit(self, flow: Flow, head: Run | None) -> None:
@@ -196,6 +208,10 @@ class Ring:
             gap.begin(flow)
         flow.state = FlowState.ACTIVE
         self.active += 1
+        group = flow.group
+        if group is not None:
+            group.enter(flow)
+            self._share_out(group)
 
     def _leave(self, flow: Flow) -> None:
         self.catch_up(flow)
@@ -217,10 +233,31 @@ class Ring:
     def _out(self, flow: Flow, state: FlowState) -> None:
         if flow.state is FlowState.ACTIVE:
             self.active -= 1
+            group = flow.group
+            if group is not None:
+                group.leave(flow)
+                flow.rate = flow.extra = 0
+                self._share_out(group)
         elif flow.state is FlowState.BLOCKED:
             self.blocked -= 1
         flow.state = state
         flow.eligible = NOT_IN_HEAP
+
+    def _share_out(self, group: Group) -> None:
+        """Give the active members of a group their new shares, which bind from the next round on."""
+        for place in sorted(group.active):
+            flow = group.active[place]
+            rate = group.share(flow)
+            if rate == flow.rate:
+                continue
+            self.catch_up(flow)
+            gap.rerate(flow, rate)
+            visited = flow.accrued == self.record.round or flow.half_visit  # or: its visit will earn nothing
+            flow.extra = 0 if visited else flow.rate + flow.extra - rate
+            flow.rate = rate
+            self.moved.append(flow)
+            if flow is not self.current:
+                self._schedule(flow)
 
     def _schedule(self, flow: Flow, head: Run | None = None) -> None:
         """Work out the round in which the flow's visit will dispatch, and wait for it in the heap."""
@@ -228,7 +265,7 @@ class Ring:
             head = flow.queue.head()
             assert head is not None, "an active flow has work"
         self.record.max_estimate = max(self.record.max_estimate, head.estimate)
-        visits = -((flow.deficit - head.estimate) // flow.rate)  # == ceil((estimate - deficit) / rate)
+        visits = -((flow.deficit + flow.extra - head.estimate) // flow.rate)  # == ceil((estimate - deficit) / rate)
         if visits < 1:
             visits = 1
         elif flow.half_visit:

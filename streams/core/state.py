@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from streams.core import groups
 from streams.core.classes import Turns, turns_of
 from streams.core.effects import Effects, Rejection
 from streams.core.estimator import Estimator
@@ -163,6 +164,7 @@ class State:
         tenant.flows.append(flow)
         tenant.flows.sort(key=lambda each: each.class_)  # the same order after a load
         self.rings[record.class_].add(flow)
+        groups.assign(flow, self.policy.policy)
         self.known_flows += 1
         return flow
 
@@ -173,6 +175,10 @@ class State:
             ring = flow.ring
             before, current, largest = flow.state, ring.current, ring.record.max_estimate
             ring.refresh(flow)
+            if ring.moved:
+                changed.update((moved.key, moved) for moved in ring.moved)
+                changed[ring.key] = ring.record
+                ring.moved.clear()
             if flow.state is not before or ring.current is not current:
                 changed[flow.key] = flow
                 changed[ring.key] = ring.record

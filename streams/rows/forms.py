@@ -96,6 +96,7 @@ FORMS: Final[tuple[Form, ...]] = (
             "base": int,
             "peak": int,
             "left": int,
+            "extra": int,
         },
     ),
     Form(

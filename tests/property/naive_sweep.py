@@ -35,6 +35,8 @@ class Flow:
     deficit: int = 0
     listed: bool = False  # has had work since it last ran empty
     owes_visit: bool = False  # its cap broke a visit off: the next one earns nothing
+    active: bool = False  # it may go, as of the last look
+    now: int | None = None  # what it earns in the round under way, if that is not its rate
 
 
 @dataclass
@@ -72,6 +74,9 @@ class NaiveScheduler:
         self.policy = policy
         self.classes.set_policy(policy, {name for name, sweep in self.sweeps.items() if sweep.flows})
         self.sweeps = {class_.name: self.sweeps.get(class_.name, Sweep()) for class_ in policy.classes}
+        for sweep in self.sweeps.values():
+            for flow in sweep.flows:
+                flow.now = None
         self._look()
 
     def submit(self, run: Run) -> None:
@@ -146,21 +151,23 @@ class NaiveScheduler:
             return
         in_vain = 0
         while True:
-            if in_vain == len(sweep.flows):
+            if in_vain >= len(sweep.flows) and all(flow.now is None for flow in sweep.flows):
                 self._skip(sweep)
             sweep.cursor += 1
             if sweep.cursor == len(sweep.flows):
                 sweep.cursor = 0
                 sweep.round += 1
+                for flow in sweep.flows:
+                    flow.now = None
             flow = sweep.flows[sweep.cursor]
-            self._visit(flow, 1)
+            self._visit(sweep, flow, 1)
             if self._may_go(flow) and flow.deficit >= flow.queue[0].cost:
                 sweep.visiting = True
                 return
             in_vain += 1
 
-    def _visit(self, flow: Flow, rounds: int) -> None:
-        tokens = rounds * self._rate(flow)
+    def _visit(self, sweep: Sweep, flow: Flow, rounds: int) -> None:
+        tokens = rounds * self._rate(sweep, flow) if flow.now is None else flow.now
         if not flow.queue:
             flow.deficit = min(0, flow.deficit + tokens) if flow.deficit < 0 else max(0, flow.deficit - tokens)
         elif self._may_go(flow):
@@ -173,11 +180,11 @@ class NaiveScheduler:
         """Book the rounds in which nobody's deficit reaches the head, whatever it is by now."""
         goers = [flow for flow in sweep.flows if self._may_go(flow)]
         assert not any(flow.owes_visit for flow in goers), "a whole round has passed"
-        rounds = min((flow.queue[0].cost - flow.deficit - 1) // self._rate(flow) for flow in goers)
+        rounds = min((flow.queue[0].cost - flow.deficit - 1) // self._rate(sweep, flow) for flow in goers)
         if rounds > 0:
             sweep.round += rounds
             for flow in sweep.flows:
-                self._visit(flow, rounds)
+                self._visit(sweep, flow, rounds)
 
     # What holds after any event.
 
@@ -194,12 +201,27 @@ class NaiveScheduler:
                 affordable = bool(flow.queue) and flow.deficit >= flow.queue[0].cost
                 sweep.visiting = affordable and self._may_go(flow)
                 flow.owes_visit = affordable and not sweep.visiting
+            self._look_at_groups(sweep)
         self.classes.look({name: self._state(sweep) for name, sweep in self.sweeps.items()})
 
     def _state(self, sweep: Sweep) -> str:
         if not any(flow.queue for flow in sweep.flows):
             return EMPTY
         return GOING if any(self._may_go(flow) for flow in sweep.flows) else WAITING
+
+    def _look_at_groups(self, sweep: Sweep) -> None:
+        """If members of a group come or go, that binds from the next round on: in this one all earn as before."""
+        going = [self._may_go(flow) for flow in sweep.flows]
+        before = [self._rate(sweep, flow) if flow.active else 0 for flow in sweep.flows]
+        for flow, active in zip(sweep.flows, going, strict=True):
+            flow.active = active
+        for flow, rate in zip(sweep.flows, before, strict=True):
+            if self.policy.rules_for(flow.tenant).group is None:
+                continue
+            if not flow.active:
+                flow.now = None
+            elif flow.now is None and self._rate(sweep, flow) != rate:
+                flow.now = rate
 
     def _queue(self, run: Run) -> None:
         queue = self._flow(run).queue
@@ -210,8 +232,16 @@ class NaiveScheduler:
     def _flow(self, run: Run) -> Flow:
         return next(flow for flow in self.sweeps[run.class_].flows if flow.tenant == run.tenant)
 
-    def _rate(self, flow: Flow) -> int:
-        return self.policy.quantum * self.policy.rules_for(flow.tenant).weight
+    def _rate(self, sweep: Sweep, flow: Flow) -> int:
+        """Return what it earns a round: members of a group divide the group's quantum while they are active."""
+        rules = self.policy.rules_for(flow.tenant)
+        if rules.group is None:
+            return self.policy.quantum * rules.weight
+        if not flow.active:
+            return 0
+        members = (self.policy.rules_for(each.tenant) for each in sweep.flows if each.active)
+        weights = sum(member.weight for member in members if member.group == rules.group)
+        return max(1, self.policy.quantum * self.policy.groups[rules.group] * rules.weight // weights)
 
     def _may_go(self, flow: Flow) -> bool:
         """It has work, and its tenant's own caps let the head start."""
