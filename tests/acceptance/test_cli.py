@@ -150,6 +150,28 @@ def test_a_policy_is_applied_and_shown(up: Shell, tmp_path: Path) -> None:
     assert up.run("policy", "show", "--json").json["version"] == applied.json["version"]
 
 
+def test_classes_and_groups_are_stated_and_seen(up: Shell, tenant: str, tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        f"""
+        between_classes = "shares"
+        classes = [{{ name = "default", weight = 3 }}, {{ name = "batch" }}]
+        groups.ours.weight = 2
+        tenants.{tenant} = {{ group = "ours", max_runs_in_flight = 1 }}
+        """,
+        encoding="utf-8",
+    )
+    applied = up.run("policy", "apply", str(path))
+    assert "2 classes by weight, 1 group, 1 tenant named" in applied.out
+    for number in range(2):
+        up.run("submit", "--tenant", tenant, "--workflow", "w", "--class", "batch", "--run-id", str(number))
+    row = wait_for_row(up, tenant, **{"class": "batch", "group": "ours", "skip": "cap_runs", "flight_runs": 1})
+    classes = [each for each in up.run("status", "--json").json["classes"] if each["shard"] == row["shard"]]
+    assert [(each["class"], each["blocked_flows"]) for each in classes] == [("default", 0), ("batch", 1)]
+    for number in range(2):
+        up.run("cancel", tenant, str(number))
+
+
 def test_topics_are_checked(up: Shell) -> None:
     assert "all topics are as they should be" in up.run("topics", "--shards", "2").out
     dry = up.run("topics", "--shards", "3", "--dry-run", "--json")
