@@ -84,6 +84,7 @@ ROWS: dict[str, Row] = {
         base=-3_100,
         peak=2,
         left=20,
+        extra=-40,
     ),
     "run": records.RunRecord(
         "acme.com", "r/1", "summarise", "batch", 41, 1_200, 4_096, None, 3, 60_000, 1_764_000_000_000, 0, BODY
