@@ -8,6 +8,7 @@ from streams.core import dispatching
 from streams.core.effects import Dispatch
 from streams.core.records import FlightRecord, RunRecord
 from tests.builders import LONG_MS, make_cancel, make_policy, make_report
+from tests.compiled import interpreted
 from tests.drivers import START_MS, Driver
 
 
@@ -106,6 +107,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatching, "MAX_DISPATCHES", 3)
 
 
+@interpreted
 @pytest.mark.usefixtures("small_steps")
 def test_a_step_hands_out_so_many_and_asks_for_another_at_once() -> None:
     driver = Driver(make_policy(runs=None, tokens=10**9, quantum=10**6))
@@ -118,6 +120,7 @@ def test_a_step_hands_out_so_many_and_asks_for_another_at_once() -> None:
     assert driver.shard.next_timer_ms() != driver.now_ms
 
 
+@interpreted
 @pytest.mark.usefixtures("small_steps")
 def test_a_visit_that_has_begun_when_the_step_is_full_is_written() -> None:
     """Else a takeover right after it would find a visit without the quantum that began it."""

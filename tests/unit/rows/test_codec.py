@@ -8,7 +8,8 @@ from typing import get_type_hints
 import pytest
 
 from streams.core import records
-from streams.core.policy import Policy
+from streams.core.flows import Flow, Tenant
+from streams.core.policy import Policy, TenantRules
 from streams.core.records import Key
 from streams.errors import StateUnreadable
 from streams.rows import PositionsRecord, decode, decode_key, encode, encode_key, row_key
@@ -100,7 +101,5 @@ def test_positions_are_named_without_a_prefix_and_come_back() -> None:
 
 
 def test_a_living_form_of_a_record_is_the_same_row() -> None:
-    class Living(records.RingRecord):
-        """As the core keeps them: a record with more beside it."""
-
-    assert encode(Living("batch", 3, 4)) == encode(records.RingRecord("batch", 3, 4))
+    record = records.FlowRecord("batch", "acme", 3, 4)
+    assert encode(Flow(record, Tenant("acme", TenantRules()), 100)) == encode(record)
