@@ -54,7 +54,7 @@ $(VENV)/.dev: pyproject.toml
 	$(call SETUP,all$(comma)dev)
 	@touch $(VENV)/.run
 
-.PHONY: help demo test lint format type unit integration chaos bench clean
+.PHONY: help demo test lint format type unit integration chaos bench compiled clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | column -t -s '#' 2>/dev/null \
@@ -95,5 +95,26 @@ chaos: $(VENV)/.dev ## the long form of the kill test: 200 kills, about 20 minut
 bench: $(VENV)/.run ## measure the speed end to end
 	$(BIN)/fairstream bench e2e
 
-clean: ## remove the virtual environment and all caches of tools
-	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+# Built from an sdist, so that no machine code is left beside the source, where it would hide what is changed there.
+# The tests run where there is no folder `streams`: they must find the one that is installed.
+COMPILED := .venv-compiled
+TESTED := build/compiled/tested
+AGREE := -m tests.property.replayed 7
+
+compiled: $(VENV)/.dev ## the core as machine code, in .venv-compiled, and tested there (needs a C compiler)
+	@command -v $(firstword $(CC)) >/dev/null || { \
+		echo "make: no C compiler '$(CC)': install gcc or clang, or name it: make compiled CC=/path/to/cc" >&2; exit 1; \
+	}
+	rm -rf build/compiled $(COMPILED)
+	$(BIN)/python -m hatchling build -t sdist -d build/compiled
+	$(BIN)/python -m venv $(COMPILED)
+	CC="$(CC)" HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(COMPILED)/bin/python -m pip install --disable-pip-version-check \
+		"$$(echo build/compiled/*.tar.gz)[all,dev]"
+	mkdir $(TESTED) && cp -R tests schemas config pyproject.toml $(TESTED)
+	cd $(TESTED) && "$(CURDIR)/$(COMPILED)/bin/python" -c "from streams.bench.core import is_compiled as it; exit(not it())"
+	cd $(TESTED) && "$(CURDIR)/$(COMPILED)/bin/python" -m pytest -m "not slow and not bench" \
+		tests/unit/core tests/unit/rows tests/unit/bench tests/property tests/golden tests/conformance tests/simulation
+	test "$$(cd $(TESTED) && "$(CURDIR)/$(COMPILED)/bin/python" $(AGREE))" = "$$($(BIN)/python $(AGREE))"
+
+clean: ## remove the virtual environments and all caches of tools
+	rm -rf $(VENV) $(COMPILED) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
