@@ -44,7 +44,9 @@ def set_policy(state: State, change: SetPolicy) -> None:
 
 def _bind(state: State, flow: Flow) -> None:
     rate = groups.rate_of(flow, state.policy.policy.quantum)
-    if flow.rate == rate and not flow.extra:
+    # What a blocked member of a group holds is measured by all that its group earns, and that may have changed.
+    held = flow.group is not None and flow.state is FlowState.BLOCKED
+    if flow.rate == rate and not flow.extra and not held:
         return
     if flow.state is not FlowState.IDLE or flow.deficit != 0:  # else there is nothing to book
         flow.ring.catch_up(flow)
