@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 RING = "tests/unit/core/test_ring.py"
 OUTCOMES = "tests/unit/core/test_outcomes.py"
+CLASSES = "tests/unit/core/test_classes.py"
 HISTORIES = "tests/unit/core/test_estimator_memory.py"
 GAP = "tests/property/test_gap.py::test_the_bound_is_close_if_estimates_are_right"
 SHARES = "tests/simulation/test_scenarios.py::test_everybody_gets_its_share_at_every_moment"
@@ -76,15 +77,15 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "FIFO place of a retry: it goes to the end": one(
         "fifo",
-        "heappush(self._back, (run.position, run))",
-        "self._fresh.append(run)",
+        "if run.attempt or (last is not None and run.position < last.position):",
+        "if run.attempt < 0:",
         "tests/unit/core/test_fifo.py::test_a_retry_goes_back_to_its_old_place",
         f"{RING}::test_a_returned_run_goes_back_to_its_place_before_its_successors",
     ),
     "the head that does not fit is passed over by a lower class": one(
         "dispatching",
-        "            if not window.fits(head.estimate):\n                return\n",
-        "            if not window.fits(head.estimate):\n                break\n",
+        "                    return\n        return\n",
+        "                    break\n        return\n",
         f"{RING}::test_a_higher_class_that_waits_for_tokens_holds_the_lower_one",
     ),
     # The ledger.
@@ -211,6 +212,61 @@ MUTANTS: dict[str, Mutant] = {
         "",
         "tests/unit/core/test_gap.py::test_a_dear_head_that_is_taken_back_has_let_credit_grow",
     ),
+    # Between classes.
+    "of classes that are equally far the last goes first": one(
+        "classes",
+        "first = min(self._with_work(),",
+        "first = min(reversed(list(self._with_work())),",
+        f"{CLASSES}::test_classes_share_by_weight_and_of_equals_the_first_listed_goes_first",
+    ),
+    "a class that comes back brings its credit along": one(
+        "classes",
+        "                if ring.record.tag < clock:\n",
+        "                if ring.record.tag < 0:\n",
+        f"{CLASSES}::test_who_leaves_with_credit_has_none_when_it_returns",
+        f"{CLASSES}::test_a_minimum_that_is_not_wanted_is_not_saved_up",
+    ),
+    "a class that comes back is forgiven its debt": one(
+        "classes",
+        "                if ring.record.tag < clock:\n",
+        "                if ring.record.tag != clock:\n",
+        f"{CLASSES}::test_debt_outlasts_leaving_until_the_clock_has_passed_it",
+    ),
+    "a class whose flows are all blocked earns and repays": one(
+        "classes",
+        "            if ring.blocked and not ring.active and ring is not served:\n",
+        "            if not ring.flows:\n",
+        f"{CLASSES}::test_a_class_whose_flows_are_all_blocked_neither_earns_nor_repays",
+        f"{CLASSES}::test_a_minimum_that_is_blocked_waits_as_it_is",
+    ),
+    "what nobody else wants is held against a class": one(
+        "classes",
+        "(share if pays or self.by_weight else PERCENT)",
+        "share",
+        f"{CLASSES}::test_what_nobody_else_wanted_is_not_held_against_a_class",
+        f"{CLASSES}::test_a_class_with_a_minimum_does_not_pay_for_the_mistakes_of_surplus_runs",
+    ),
+    "a minimum is served ahead of time": one(
+        "classes",
+        "cost * UNIT // share - cost * UNIT // PERCENT <= credit",
+        "credit > 0",
+        f"{CLASSES}::test_in_order_a_class_with_a_minimum_is_served_as_soon_as_it_would_not_be_ahead_of_it",
+        f"{CLASSES}::test_a_dear_run_waits_until_it_is_due",
+    ),
+    "a class pays for its estimates alone": one(
+        "outcomes",
+        "    if state.turns is not None and tokens:\n",
+        "    if state.turns is not None and not flow:\n",
+        f"{CLASSES}::test_a_minimum_is_of_what_runs_really_cost",
+        f"{CLASSES}::test_a_class_is_given_back_what_it_was_charged_too_much",
+        "tests/simulation/test_between_classes.py::test_a_minimum_is_kept_under_a_flood_from_above[1000-a_quarter]",
+    ),
+    "the clock of the classes leaves its row": one(
+        "classes",
+        "        if clock > REBASE:\n",
+        "        if clock < 0:\n",
+        f"{CLASSES}::test_the_clock_is_set_back_before_it_leaves_a_row_and_no_turn_changes",
+    ),
     # Attempts, policies, takeovers.
     "an outage expires leases": one(
         "shard",
@@ -252,8 +308,8 @@ MUTANTS: dict[str, Mutant] = {
     # What is written.
     "a visit that begins in a full step is not written": one(
         "dispatching",
-        "            if flow is not under_way:",
-        "            if flow is not under_way and len(dispatches) < MAX_DISPATCHES:",
+        "    if flow is not under_way:",
+        "    if flow is not under_way and len(out.dispatches) < MAX_DISPATCHES:",
         "tests/unit/core/test_dispatching.py::test_a_visit_that_has_begun_when_the_step_is_full_is_written",
     ),
     "the cursor is not written": one(
