@@ -61,8 +61,7 @@ def _known(tenant: Tenant | None, class_: str) -> bool:
 
 def _drop_runs(state: State, limit: int) -> None:
     """Let the longest backlogs, in tokens per weight, give way until no more than `limit` runs wait."""
-    dropped = state.out.counts
-    while state.queued_runs > limit and dropped[counts.DROPPED] < overload.MAX_DROPPED:
+    while state.queued_runs > limit and overload.may_drop(state):
         backlog = state.queued_runs
         outcomes.give_way(state, state.longest_backlog(), limit, backlog, _retry_after(state, limit))
 
@@ -72,8 +71,7 @@ def _drop_bytes(state: State, limit: int) -> None:
 
     What is in flight is held too and cannot give way, so the newcomer itself may have to.
     """
-    dropped = state.out.counts
-    while state.held_bytes > limit and state.queued_runs and dropped[counts.DROPPED] < overload.MAX_DROPPED:
+    while state.held_bytes > limit and state.queued_runs and overload.may_drop(state):
         held = state.held_bytes
         outcomes.give_way(state, state.heaviest_backlog(), limit, held, _retry_after(state, state.queued_runs))
 
@@ -113,7 +111,7 @@ def _over_limit(state: State, submit: Submit, tenant: Tenant | None, estimate: i
 def _overloaded(state: State, submit: Submit, policy: Policy) -> bool:
     """Refuse a run for which the shard has no room, unless others give way for it; tell whether it was refused."""
     limits, backlog, held = policy.limits, state.queued_runs, state.held_bytes
-    if limits.overload == "drop_longest" and state.out.counts[counts.DROPPED] < overload.MAX_DROPPED:
+    if limits.overload == "drop_longest" and overload.may_drop(state):
         return False
     limit = limits.max_queued_runs
     if limit is not None and backlog >= limit:

@@ -13,36 +13,30 @@ from streams.core.removal import reject_removed
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streams.core.state import State
 
 
 # Leases and deadlines that end something in one step: its transaction and its journal record stay well under the
 # broker's limits, however many were filed with one and the same deadline.
 MAX_ENDED: Final = 2_000
+MAX_ENDED_BYTES: Final = 8 << 20  # and no more of their payloads, each of which is written to the rejected topic
 MAX_PAGES: Final = 500  # forgotten in one step: it writes one at most, so it keeps up with any number
 
 
 def run_timers(state: State) -> bool:
     """Do what is due. Called after the inputs, so a report that came in time is never overtaken by its lease.
 
-    Returns whether all of it is done. If not (`MAX_ENDED`), `state.more` is set and nothing may be dispatched in this
-    step: a run past its deadline, or of a tenant that was removed, would be.
+    Returns whether all of it is done. If not (`MAX_ENDED`, `MAX_ENDED_BYTES`), `state.more` is set and nothing may be
+    dispatched in this step: a run past its deadline, or of a tenant that was removed, would be.
     """
-    now, ended = state.record.now_ms, 0
-    for flight in state.leases.pop_due(state.lease_now):
-        outcomes.lose(state, flight)
-        ended += 1
-        if ended == MAX_ENDED:
+    most_bytes = state.given_up_bytes + MAX_ENDED_BYTES
+    for ended, _ in enumerate(_end_what_is_due(state), start=1):
+        if ended == MAX_ENDED or state.given_up_bytes >= most_bytes:
+            state.more = True
             break
-    else:
-        for run in state.deadlines.pop_due(now):
-            outcomes.expire(state, run)
-            ended += 1
-            if ended == MAX_ENDED:
-                break
-    if state.removed and ended < MAX_ENDED:
-        ended += reject_removed(state, MAX_ENDED - ended)
-    for run in state.delays.pop_due(now):
+    for run in state.delays.pop_due(state.record.now_ms):
         run.state = RunState.QUEUED
         run.flow.queue.put(run)
         state.refresh(run.flow.account)
@@ -50,8 +44,18 @@ def run_timers(state: State) -> bool:
     state.delays.tidy(state.queued_runs)
     state.deadlines.tidy(state.queued_runs)
     _forget(state)
-    state.more = ended == MAX_ENDED
     return not state.more
+
+
+def _end_what_is_due(state: State) -> Iterator[None]:
+    """End attempts whose lease has run out, runs past their deadline, runs of removed tenants: one at a time."""
+    for flight in state.leases.pop_due(state.lease_now):
+        outcomes.lose(state, flight)
+        yield
+    for run in state.deadlines.pop_due(state.record.now_ms):
+        outcomes.expire(state, run)
+        yield
+    yield from reject_removed(state)
 
 
 def _forget(state: State) -> None:

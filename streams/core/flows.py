@@ -25,6 +25,7 @@ class Tenant:
         "flight_runs",
         "flight_tokens",
         "flows",
+        "gaps",
         "held_bytes",
         "name",
         "queued_runs",
@@ -38,6 +39,7 @@ class Tenant:
         self.name = name
         self.rules = rules
         self.runs: dict[str, Run] = {}  # by run_id: every run that has not ended
+        self.gaps = 0  # entries that have been taken out of `runs` where it is searched from its end
         self.flows: list[Flow] = []  # one per class it has used
         self.queued_runs = 0  # == runs that are QUEUED or DELAYED
         self.queued_tokens = 0  # == sum of their estimates

@@ -54,6 +54,11 @@ class Resting:
         """Return how many entries it holds, those out of date included."""
         return len(self._free) + sum(len(owing) for _, owing in self._owing.values())
 
+    def waits(self) -> dict[int, int]:
+        """Return, by `left`, the round from which on a flow may be forgotten; 0: now. Includes what is out of date."""
+        owing = {left: free for _, heap in self._owing.values() for free, left, _ in heap}
+        return owing | {left: 0 for left, _ in self._free}
+
     def put(self, flow: Flow) -> bool:
         """Take in a flow that has come to rest; False: make another, this one holds too much that is out of date."""
         balance = flow.ring.deficit_now(flow)

@@ -34,6 +34,7 @@ def check(shard: Shard) -> None:
     state = shard._state  # noqa: SLF001 - see the module docstring
     _check_window(state)
     _check_rules(state)
+    _check_turns(state)
     _check_queues(state)
     _check_accounts(state)
     _check_timers(state)
@@ -87,6 +88,18 @@ def _check_rates(ring: Ring, policy: Policy) -> None:
         due = active and rules.group is not None and flow.accrued < ring.record.round and not flow.half_visit
         _require(due or not flow.extra, f"{flow.tenant}: earns more or less than its rate, but not in a group's round")
     _require(not ring.moved, f"{ring.record.class_}: who has moved has not been written")
+
+
+def _check_turns(state: State) -> None:
+    policy, rings = state.policy.policy, state.rings
+    by_weight = policy.between_classes == "shares"
+    decides = len(rings) > 1 and (by_weight or any(each.min_share for each in policy.classes))
+    _require((state.turns is not None) == decides, "classes: turns where there is nothing to decide, or none")
+    for name, ring in rings.items():
+        _require(name in state.classes or ring.record.next_place > 0, f"{name}: unnamed, and never had a flow")
+        _require(ring.record.tag == 0 or ring.record.next_place > 0, f"{name}: booked without ever having had a flow")
+        waits = state.turns is not None and name in state.turns.shares and ring.came_back
+        _require(not waits, f"{name}: came back and was not welcomed")
 
 
 def _check_queues(state: State) -> None:

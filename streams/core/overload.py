@@ -10,9 +10,9 @@ B. Suter et al., "Design considerations for supporting TCP with per-flow queuein
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from streams.core.counts import DROPPED
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
     from streams.core.flows import Tenant
     from streams.core.runs import Run
+    from streams.core.state import State
 
 _SCALE_BITS: Final = 16  # backlogs are compared in 1/65536 of a token or byte per weight
 _SLACK: Final = 1_024
 # Runs that give way in one step, after which newcomers are refused: its transaction stays small, also when a new policy
 # has lowered the limit far below what waits.
 MAX_DROPPED: Final = 2_000
-_LOOK: Final = 64  # runs that are looked at, from the last back, for one that was never dispatched
+MAX_DROPPED_BYTES: Final = 8 << 20
 
 
 def queued_tokens(tenant: Tenant) -> int:
@@ -46,26 +47,30 @@ class Backlogs:
     noted, so the largest is never below the top. It depends on the tenants alone: the same after a load.
     """
 
-    __slots__ = ("_heap", "_limit", "_load")
+    __slots__ = ("_heap", "_limit", "load")
 
     def __init__(self, tenants: Iterable[Tenant], load: Callable[[Tenant], int]) -> None:
         """Begin with those that have something waiting; `load` says how much it is, per weight."""
-        self._load = load
+        self.load = load
         self._heap = [(-load(tenant), tenant.name, tenant) for tenant in tenants if tenant.queued_runs]
         heapify(self._heap)
         self._limit = 4 * len(self._heap) + _SLACK
 
     def note(self, tenant: Tenant) -> bool:
         """Take in that a tenant has more waiting; False: make another, this one holds too much that is out of date."""
-        heappush(self._heap, (-self._load(tenant), tenant.name, tenant))
+        heappush(self._heap, (-self.load(tenant), tenant.name, tenant))
         return len(self._heap) <= self._limit
+
+    def noted(self) -> dict[str, int]:
+        """Return the largest load that is noted of each tenant."""
+        return {name: -load for load, name, _ in sorted(self._heap, key=lambda entry: -entry[0])}
 
     def longest(self) -> Tenant:
         """Return the tenant with the most waiting per weight; of equals the first by name. One must have something."""
         heap = self._heap
         while True:
             noted, name, tenant = heap[0]
-            load = -self._load(tenant)
+            load = -self.load(tenant)
             if noted == load and tenant.queued_runs:
                 return tenant
             heappop(heap)
@@ -73,15 +78,20 @@ class Backlogs:
                 heappush(heap, (load, name, tenant))
 
 
+def may_drop(state: State) -> bool:
+    """Tell whether one more run may give way in this step."""
+    return state.out.counts.get(DROPPED, 0) < MAX_DROPPED and state.given_up_bytes < MAX_DROPPED_BYTES
+
+
 def last_waiting(tenant: Tenant) -> Run:
     """Return the waiting run of a tenant that came last, if possible one that was never dispatched. One must wait.
 
     What came last is nearly always fresh. Else the ends of the queues are looked at: only a fresh run that is still
-    delayed and has more than `_LOOK` runs behind it, all of which have been dispatched, is passed over.
+    delayed and has others behind it that have been dispatched, or are queued, is passed over.
     """
-    for run in islice(reversed(tenant.runs.values()), _LOOK):
-        if not run.attempt:
-            return run
+    run = next(reversed(tenant.runs.values()))
+    if not run.attempt:
+        return run
     fresh = [last for flow in tenant.flows if (last := flow.queue.last_fresh()) is not None]
     if fresh:
         return max(fresh, key=lambda each: each.position)

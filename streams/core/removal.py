@@ -1,8 +1,8 @@
 """What becomes of the runs of a tenant that a closed policy no longer names, if the policy says `reject`.
 
-Those that wait are rejected, oldest first, as many in a step as time may end (see `expiry`), and none is dispatched
-before it is done. What is in flight runs to its end and is charged; if it comes back it is rejected too. If the tenant
-is named again meanwhile, what is left goes on at its place.
+Those that wait are rejected, oldest first, as many in a step as may end by themselves (see `expiry`), and nothing is
+dispatched before it is done. What is in flight runs to its end and is charged; if it comes back it is rejected too.
+If the tenant is named again meanwhile, what is left goes on at its place.
 Under `serve`, the default, nothing of this happens: who is no longer named is served to the end by the `[default]`
 rules, and only new requests are refused.
 """
@@ -10,14 +10,18 @@ rules, and only new requests are refused.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streams.core import counts, reasons
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streams.core.runs import Run
     from streams.core.state import State
+
+_LOOK: Final = 2_000  # waiting runs that are gathered at once: passing over those in flight, and gone, costs time
 
 
 def is_removed(state: State, tenant: str) -> bool:
@@ -33,20 +37,18 @@ def find_removed(state: State) -> None:
     state.removed.extend(tenant for tenant in map(state.tenants.__getitem__, names) if tenant.queued_runs)
 
 
-def reject_removed(state: State, most: int) -> int:
-    """Reject up to `most` waiting runs of removed tenants; return how many."""
-    rejected = 0
-    while state.removed and rejected < most:
+def reject_removed(state: State) -> Iterator[None]:
+    """Reject the waiting runs of removed tenants, one at a time."""
+    while state.removed:
         tenant = state.removed[0]
         waiting = (run for run in tenant.runs.values() if run.state is not RunState.IN_FLIGHT)
-        for run in list(islice(waiting, most - rejected)):
+        for run in list(islice(waiting, _LOOK)):
             state.drop(run)
             say_removed(state, run)
-            rejected += 1
-        state.refresh(tenant)
+            state.refresh(tenant)
+            yield
         if not tenant.queued_runs:
             state.removed.popleft()
-    return rejected
 
 
 def say_removed(state: State, run: Run) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from streams.core.inputs import Submit
     from streams.core.policy import PriorityClass
 
+_MAX_GAPS = 4_096
 BUILT_IN = -1  # version of the policy a shard has before anyone stated one
 
 
@@ -52,6 +53,7 @@ class State:
         "estimator",
         "flights",
         "gap_ms",
+        "given_up_bytes",
         "heaviest",
         "held_bytes",
         "known_flows",
@@ -98,6 +100,7 @@ class State:
         self.resting: Resting | None = None  # flows that may be forgotten
         self.removed: deque[Tenant] = deque()  # their queued runs are to be rejected, see `removal`
         self.more = False  # the last step has left something undone that could be done at once
+        self.given_up_bytes = 0  # payloads of runs that had been accepted and were rejected in the step under way
         self.gap_ms = 0  # between the last two steps
         self.out = Effects(record.step, record.now_ms)
         self.adopt_policy()
@@ -127,6 +130,7 @@ class State:
         before = record.now_ms
         record.now_ms = max(now_ms, before)
         self.more = False
+        self.given_up_bytes = 0
         self.gap_ms = record.now_ms - before if before else 0
         self.out = Effects(record.step, record.now_ms)
         self.out.changed[(SHARD,)] = record
@@ -251,6 +255,11 @@ class State:
             self.end_run(run)
         else:
             self.forget_run(run)
+        tenant = run.flow.account
+        tenant.gaps += 1
+        if tenant.gaps > _MAX_GAPS:  # a dictionary that only shrinks is never packed, and is walked gaps and all
+            tenant.runs = dict(tenant.runs)
+            tenant.gaps = 0
 
     def end_run(self, run: Run) -> None:
         """End a run that is no longer queued: its row goes, its id is remembered for a while."""
@@ -302,6 +311,8 @@ class State:
         retry_after_ms: int | None = None,
     ) -> None:
         """Say that a run will not be served (again), and why; see `Rejection`. Changes nothing else."""
+        if isinstance(given, Run):
+            self.given_up_bytes += len(given.body)
         self.out.rejections.append(
             Rejection(
                 tenant=given.tenant,
