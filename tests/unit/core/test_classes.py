@@ -5,6 +5,7 @@ A tenant is named like its class. Runs cost 100 tokens unless said, and the wind
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,9 +13,11 @@ import pytest
 from streams.core import classes
 from streams.core.classes import UNIT, Turns
 from streams.core.inputs import FAILED, HEARTBEAT
+from streams.core.invariants import InvariantBroken, check
 from streams.core.policy import Policy, PriorityClass, TenantRules
 from streams.core.records import RingRecord, ShardRecord
 from streams.core.ring import Ring
+from streams.core.state import State
 from tests.builders import make_cancel, make_policy, make_report
 from tests.compiled import interpreted
 from tests.drivers import Driver
@@ -327,6 +330,32 @@ def test_how_far_a_class_is_from_its_minimum() -> None:
     turns, (high, low) = _turns(driver)
     assert (turns.share_ppm(high), turns.behind(high)) == (0, 0)
     assert (turns.share_ppm(low), turns.behind(low)) == (100_000, 50)
+
+
+def _no_turns(state: State) -> None:
+    state.turns = None
+
+
+def _unnamed_ring(state: State) -> None:
+    state.rings["gone"] = Ring(RingRecord(class_="gone"))
+
+
+def _booked_without_flows(state: State) -> None:
+    state.rings["unused"].record.tag = 5
+
+
+def _not_welcomed(state: State) -> None:
+    state.rings["high"].came_back = True
+
+
+@pytest.mark.parametrize("corrupt", [_no_turns, _unnamed_ring, _booked_without_flows, _not_welcomed])
+def test_turns_that_contradict_the_rules_are_found_out(corrupt: Callable[[State], None]) -> None:
+    driver = Driver(by_weight(high=1, unused=1))
+    queue(driver, high=[100])
+    check(driver.shard)
+    corrupt(driver.shard._state)
+    with pytest.raises(InvariantBroken):
+        check(driver.shard)
 
 
 def _turns(driver: Driver) -> tuple[Turns, list[Ring]]:
