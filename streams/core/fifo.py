@@ -1,13 +1,13 @@
 """The FIFO inside a flow: runs in order of input position, retries at their old place.
 
-Fresh runs, never dispatched, come in ascending position and sit in a deque. What comes back (a retry, a delay that
-is over) may belong anywhere before them and sits in a heap beside it. A run taken out in the middle is only marked
-`ENDED`/`DELAYED` and skipped when it reaches the front: O(1) now, O(log n) at most later.
+Fresh runs, never dispatched, come in ascending position and are linked to one another: no object of its own is needed
+for their order, which a flow that is known for years but idle would keep. What comes back (a retry, a delay that is
+over) may belong anywhere before them and waits in a heap beside them. A linked run is taken out wherever it stands;
+one in the heap is only marked `ENDED` and skipped when it comes to the top: O(1) now, O(log n) at most later.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -22,12 +22,13 @@ _SLACK = 64  # dead entries that are not worth a clean-up
 class Fifo:
     """Queued runs of one flow. `len()` counts the living."""
 
-    __slots__ = ("_back", "_fresh", "_live", "tokens")
+    __slots__ = ("_back", "_first", "_last", "_live", "tokens")
 
     def __init__(self) -> None:
         """Begin empty."""
-        self._fresh: deque[Run] = deque()
-        self._back: list[tuple[int, Run]] = []  # positions are unique, so two runs are never compared
+        self._first: Run | None = None  # of those that are linked by `Run.before` and `Run.after`
+        self._last: Run | None = None
+        self._back: list[tuple[int, Run]] | None = None  # positions are unique, so two runs are never compared
         self._live = 0
         self.tokens = 0  # == sum of the estimates of the living
 
@@ -37,54 +38,71 @@ class Fifo:
 
     def __iter__(self) -> Iterator[Run]:
         """Yield the queued runs in no stated order."""
-        yield from (run for run in self._fresh if run.state is RunState.QUEUED)
-        yield from (run for _, run in self._back if run.state is RunState.QUEUED)
+        run = self._first
+        while run is not None:
+            yield run
+            run = run.after
+        yield from (run for _, run in self._back or () if run.state is RunState.QUEUED)
 
     def put(self, run: Run) -> None:
         """Queue a run at the place its position gives it. Its state must be QUEUED."""
         self._live += 1
         self.tokens += run.estimate
-        if not run.attempt and (not self._fresh or run.position > self._fresh[-1].position):
-            self._fresh.append(run)
-        else:
+        last = self._last
+        if run.attempt or (last is not None and run.position < last.position):
+            if self._back is None:
+                self._back = []
             heappush(self._back, (run.position, run))
+            return
+        if last is None:
+            self._first = run
+        else:
+            last.after = run
+            run.before = last
+        self._last = run
 
     def head(self) -> Run | None:
         """Return the run that is next, or None."""
-        fresh = self._fresh
-        while fresh and fresh[0].state is not RunState.QUEUED:
-            fresh.popleft()
-        if not self._back:
-            return fresh[0] if fresh else None
-        back = self._back
+        first, back = self._first, self._back
+        if back is None:
+            return first
         while back and back[0][1].state is not RunState.QUEUED:
             heappop(back)
         if not back:
-            return fresh[0] if fresh else None
-        return back[0][1] if not fresh or back[0][0] < fresh[0].position else fresh[0]
+            self._back = None
+            return first
+        return back[0][1] if first is None or back[0][0] < first.position else first
 
     def last_fresh(self) -> Run | None:
         """Return the last of the runs that were never dispatched, those excepted whose delay ended out of turn."""
-        fresh = self._fresh
-        while fresh and fresh[-1].state is not RunState.QUEUED:
-            fresh.pop()
-        return fresh[-1] if fresh else None
+        return self._last
 
     def drop(self, run: Run, state: RunState) -> None:
         """Take a queued run out, wherever it stands, and give it its new state."""
         run.state = state
         self._live -= 1
         self.tokens -= run.estimate
-        fresh, back = self._fresh, self._back
-        if fresh and fresh[0] is run:
-            fresh.popleft()
-        elif back and back[0][1] is run:
+        if run is self._first or run.before is not None:
+            self._unlink(run)
+            return
+        back = self._back
+        assert back is not None, "a queued run that is not linked has come back"
+        if back[0][1] is run:
             heappop(back)
-        elif len(fresh) + len(back) > 2 * self._live + _SLACK:
-            self._sweep()
+        elif len(back) > 2 * self._live + _SLACK:  # or a tenant that cancels all its retries could fill the memory
+            back = [entry for entry in back if entry[1].state is RunState.QUEUED]
+            heapify(back)
+            self._back = back
 
-    def _sweep(self) -> None:
-        """Forget the dead, so that a tenant that cancels all it submits can't fill the memory."""
-        self._fresh = deque(run for run in self._fresh if run.state is RunState.QUEUED)
-        self._back = [entry for entry in self._back if entry[1].state is RunState.QUEUED]
-        heapify(self._back)
+    def _unlink(self, run: Run) -> None:
+        before, after = run.before, run.after
+        if before is None:
+            self._first = after
+        else:
+            before.after = after
+            run.before = None
+        if after is None:
+            self._last = before
+        else:
+            after.before = before
+            run.after = None

@@ -31,7 +31,7 @@ class Run(RunRecord):
     it came back by a `RetryRecord`.
     """
 
-    __slots__ = ("attempt", "flow", "lost", "ready_ms", "retried", "state", "tries")
+    __slots__ = ("after", "attempt", "before", "flow", "lost", "ready_ms", "retried", "state", "tries")
 
     @classmethod
     def adopt(cls, record: RunRecord, flow: Flow) -> Run:
@@ -43,6 +43,8 @@ class Run(RunRecord):
     def begin(self, flow: Flow) -> None:
         """Join a flow with what a new run has: no attempt yet."""
         self.flow = flow
+        self.before: Run | None = None  # its neighbours in the flow's queue, see `fifo`
+        self.after: Run | None = None
         self.state = RunState.QUEUED
         self.attempt = 0  # number of the last attempt dispatched; never goes back
         self.tries = 0  # attempts that count against max_attempts

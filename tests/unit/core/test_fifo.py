@@ -115,14 +115,25 @@ def test_only_dead_retries_left() -> None:
     assert head.position == 10
 
 
-def test_cancelling_all_that_is_submitted_fills_no_memory() -> None:
-    queue, _ = filled(0)
+def test_what_was_taken_out_holds_no_other_run() -> None:
+    """Else a run that is in flight for hours would keep every run that was once queued behind it."""
+    queue, runs = filled(1, 2, 3)
+    for run in (runs[1], runs[0], runs[2]):
+        queue.drop(run, RunState.ENDED)
+        assert (run.before, run.after) == (None, None)
+    assert queue.last_fresh() is None
+
+
+def test_cancelling_all_retries_fills_no_memory() -> None:
+    queue, _ = filled(5_000)
+    queue.put(make_run(0))
     for position in range(1, 2_000):
         run = make_run(position)
         queue.put(run)
         queue.drop(run, RunState.ENDED)
-    assert len(queue) == 1
-    assert len(queue._fresh) + len(queue._back) < 100
+    assert len(queue) == 2
+    assert queue._back is not None
+    assert len(queue._back) < 100
 
 
 @given(st.lists(st.tuples(st.sampled_from(("put", "back", "serve", "drop")), st.integers(0, 100))))

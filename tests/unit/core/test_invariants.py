@@ -62,7 +62,7 @@ def lose_heap_entry(state: State) -> None:
 
 
 def forget_queued_run(state: State) -> None:
-    flow(state, "waits").queue._fresh.pop()
+    flow(state, "waits").queue._first = None
 
 
 def miscount_queue(state: State) -> None:
