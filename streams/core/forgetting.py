@@ -72,8 +72,12 @@ class Resting:
         """Take out the flow that has been at rest the longest of those whose balance is 0; None: there is none."""
         for ring, owing in self._owing.values():
             while owing and owing[0][0] <= ring.record.round:
-                _, left, flow = heappop(owing)
-                if flow.left == left:
+                free_round, left, flow = heappop(owing)
+                if flow.left != left:
+                    continue
+                if ring.deficit_now(flow):  # the cursor has not passed its place in this round
+                    heappush(owing, (free_round + 1, left, flow))
+                else:
                     heappush(self._free, (left, flow))
         free = self._free
         while free:
@@ -84,8 +88,8 @@ class Resting:
 
 
 def _free_round(flow: Flow, balance: int) -> int:
-    """Return the round in which the balance of a flow at rest is 0, wherever the cursor stands in it."""
-    return flow.ring.passed(flow) - (-abs(balance) // flow.rate) + 1
+    """Return the round in which the balance of a flow at rest is 0 once the cursor has passed its place."""
+    return flow.ring.passed(flow) - (-abs(balance) // flow.rate)
 
 
 def make_room(state: State) -> bool:

@@ -99,8 +99,8 @@ def _resting(state: State) -> Iterator[str]:
                 continue
             balance = ring.deficit_now(flow)
             if flow.left in waits:
-                if balance and waits[flow.left] <= ring.record.round:
-                    yield f"{flow.class_}/{flow.tenant}: would be forgotten with a balance"
+                if balance and waits[flow.left] < ring.record.round:
+                    yield f"{flow.class_}/{flow.tenant}: was to have no balance by now"
             elif flow.rate or not balance:
                 yield f"{flow.class_}/{flow.tenant}: at rest, and would never be forgotten"
 
