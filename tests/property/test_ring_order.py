@@ -18,7 +18,7 @@ from streams.core.records import RingRecord, ShardRecord
 from tests.builders import make_cancel, make_policy, make_report, make_submit
 from tests.drivers import Driver
 from tests.property.naive_sweep import NaiveScheduler, Run, Served
-from tests.strategies import CLASSES, TENANTS, costs, examples, order_policies
+from tests.strategies import CLASSES, GROUPS, TENANTS, costs, examples, order_policies
 
 # How far the truth is from the estimate: eighths of it, and at least 1.
 eighths = st.sampled_from((0, 1, 4, 8, 8, 9, 16, 64))
@@ -139,7 +139,11 @@ def test_the_order_is_that_of_the_sweep_over_long_histories(seed: int) -> None:
                 runs=runs,
                 tokens=tokens,
                 rules={
-                    tenant: TenantRules(weight=draw.randint(1, 4), max_runs_in_flight=draw.choice((None, None, 1, 2)))
+                    tenant: TenantRules(
+                        group=draw.choice((None, *GROUPS)),
+                        weight=draw.randint(1, 4),
+                        max_runs_in_flight=draw.choice((None, None, 1, 2)),
+                    )
                     for tenant in TENANTS
                 },
             ),
@@ -154,7 +158,7 @@ def test_the_order_is_that_of_the_sweep_over_long_histories(seed: int) -> None:
 
 
 def _with_classes(draw: random.Random, policy: Policy) -> Policy:
-    """Let classes go in order, in order with minimums, or by weight."""
+    """Let classes go in order, in order with minimums, or by weight; and give the groups their weights."""
     mode = draw.choice(("order", "minimums", "shares"))
     classes = tuple(
         PriorityClass(
@@ -164,7 +168,12 @@ def _with_classes(draw: random.Random, policy: Policy) -> Policy:
         )
         for name in CLASSES
     )
-    return replace(policy, classes=classes, between_classes="shares" if mode == "shares" else "strict")
+    return replace(
+        policy,
+        classes=classes,
+        between_classes="shares" if mode == "shares" else "strict",
+        groups={group: draw.randint(1, 4) for group in GROUPS},
+    )
 
 
 def _random_event(draw: random.Random) -> tuple[Any, ...]:
