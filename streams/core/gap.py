@@ -76,20 +76,18 @@ def earn_nothing(flow: Flow) -> None:
 
 
 def earn_extra(flow: Flow) -> None:
-    """Take in that a visit gives a flow of a group `extra` tokens beyond its rate, or less: see `groups`."""
-    record = flow.ring.record
+    """Take in that a visit has given a flow of a group `extra` tokens beyond its rate, or less: see `groups`."""
     flow.base += flow.extra
-    # A visit under way may hold more than one quantum of its rate then; it is counted like a head of that cost.
-    record.max_estimate = max(record.max_estimate, owed(flow) - flow.rate)
 
 
 def rerate(flow: Flow, rate: int) -> None:
     """Take in that a flow with work, all of whose rounds are booked, is about to earn `rate`: what it is owed stays.
 
-    What a visit under way, or broken off by a cap, holds of a larger quantum is counted like a head of that cost.
+    What a visit under way, or broken off by a cap, holds of a larger quantum is counted like a head of that cost; so
+    is what the visit to come will give beyond the rate (`extra`, to be set before).
     """
-    record = flow.ring.record
-    record.max_estimate = max(record.max_estimate, owed(flow) - rate)
+    record, extra = flow.ring.record, flow.extra
+    record.max_estimate = max(record.max_estimate, owed(flow) + (extra if extra > 0 else -rate))
     if flow.state is FlowState.ACTIVE:
         flow.base += (flow.rate - rate) * flow.accrued
 

@@ -251,9 +251,9 @@ class Ring:
             if rate == flow.rate:
                 continue
             self.catch_up(flow)
-            gap.rerate(flow, rate)
             visited = flow.accrued == self.record.round or flow.half_visit  # or: its visit will earn nothing
             flow.extra = 0 if visited else flow.rate + flow.extra - rate
+            gap.rerate(flow, rate)
             flow.rate = rate
             self.moved.append(flow)
             if flow is not self.current:
