@@ -6,7 +6,7 @@ import pytest
 
 from streams.core import reasons
 from streams.core.effects import Effects, Rejection
-from streams.core.policy import Limits, Memory, Policy, TenantRules
+from streams.core.policy import Limits, Memory, Overload, Policy, TenantRules
 from streams.core.records import RunRecord
 from tests.builders import LONG_MS, make_cancel, make_policy, make_report
 from tests.drivers import START_MS, Driver
@@ -179,6 +179,28 @@ def test_overloaded_counts_all_tenants() -> None:
     rejection = refusal(driver.submit("c", "r1"))
     assert (rejection.reason, rejection.limit, rejection.value) == (reasons.OVERLOADED, 4, 4)
     assert rejection.retry_after_ms == 1_000
+
+
+def test_overloaded_in_bytes_counts_what_is_in_flight_too() -> None:
+    driver = Driver(make_policy(runs=1, limits=Limits(max_queued_bytes=1_000)))
+    driver.submit("a", "r1", "r2", body=bytes(400))
+    rejection = refusal(driver.submit("b", "r1", body=bytes(201)))
+    assert (rejection.reason, rejection.limit, rejection.value) == (reasons.OVERLOADED, 1_000, 800)
+    assert rejection.retry_after_ms == 1_000
+    assert not driver.submit("b", "r1", body=bytes(200)).rejections
+    driver.take_over()
+    assert refusal(driver.submit("c", "r1", body=b"1")).value == 1_000
+    driver.serve_all()
+    assert not driver.submit("c", "r1", body=bytes(1_000)).rejections
+
+
+@pytest.mark.parametrize("overload", ["refuse", "drop_longest"])
+def test_too_large_by_the_payload(overload: Overload) -> None:
+    driver = Driver(make_policy(limits=Limits(max_queued_bytes=1_000, overload=overload)))
+    rejection = refusal(driver.submit("a", "r1", body=bytes(1_001)))
+    assert (rejection.reason, rejection.limit, rejection.value) == (reasons.TOO_LARGE, 1_000, 1_001)
+    assert rejection.retry_after_ms is None
+    assert not driver.submit("a", "r1", body=bytes(1_000)).rejections
 
 
 def test_a_refused_run_holds_nothing() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
-from streams.core import counts, reasons
+from streams.core import counts, expiry, reasons
 from streams.core.expiry import MAX_ENDED
 from streams.core.inputs import HEARTBEAT, RETURNED
 from streams.core.policy import Leases, Memory
@@ -174,6 +176,28 @@ def test_many_leases_at_once_take_many_steps() -> None:
     first = driver.step(after_ms=100)
     assert (len(first.settlements), first.dispatches) == (MAX_ENDED, [])
     assert len(driver.step().settlements) == 10
+
+
+def test_large_payloads_take_many_steps() -> None:
+    """Each is written to the rejected topic: 2,000 of a megabyte would make a step that no broker takes in time."""
+    driver = Driver(make_policy(runs=1))
+    driver.submit("b", "blocker")
+    driver.submit("a", *[f"r{each}" for each in range(7)], deadline_ms=START_MS + 50, body=bytes(100))
+    with patch.object(expiry, "MAX_ENDED_BYTES", 250):
+        numbers = [len(driver.step(after_ms=each).rejections) for each in (60, 0, 0, 0)]
+    assert numbers == [3, 3, 1, 0]
+
+
+def test_pages_are_forgotten_so_many_in_a_step() -> None:
+    driver = Driver(make_policy(memory=Memory(ended_ms=100)))
+    for number in range(7):
+        end(driver, f"r{number}")
+    with patch.object(expiry, "MAX_PAGES", 3):
+        left = []
+        for after_ms in (101, 0, 0):
+            driver.step(after_ms=after_ms)
+            left.append(len(ended_rows(driver)))
+    assert left == [4, 1, 0]
 
 
 def test_a_request_cannot_have_a_lease_so_short_that_it_is_never_charged() -> None:

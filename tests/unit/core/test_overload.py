@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from streams.core import counts, reasons
-from streams.core.inputs import RETURNED
+from dataclasses import replace
+from unittest.mock import patch
+
+from streams.core import counts, overload, reasons
+from streams.core.inputs import FAILED, RETURNED
 from streams.core.overload import Backlogs, queued_tokens
 from streams.core.policy import Limits, Policy, TenantRules
 from tests.builders import make_cancel, make_policy, make_report
@@ -75,6 +78,105 @@ def test_a_run_that_gave_way_may_be_sent_again() -> None:
     driver.submit("small", "s1", cost=1)
     driver.serve_all()
     assert not driver.submit("whale", "w1").rejections
+
+
+def test_the_ends_of_the_queues_are_looked_at_if_the_last_to_come_is_back() -> None:
+    policy = make_policy(runs=1, classes=("high", "low"), limits=Limits(max_queued_runs=2, overload="drop_longest"))
+    driver = Driver(replace(policy, leases=replace(policy.leases, backoff_ms=1_000, max_backoff_ms=1_000)))
+    driver.submit("whale", "first")
+    driver.submit("whale", "low", class_="low")
+    driver.submit("whale", "high", class_="high")
+    driver.succeed(driver.dispatches[0])  # high goes next, and fails
+    effects = driver.step(make_report(driver.dispatches[-1], FAILED, 10, retryable=True))
+    assert [each.run_id for each in effects.dispatches] == ["low"]
+    driver.submit("whale", "low2", class_="low")
+    (rejection,) = driver.submit("small", "s1", cost=1).rejections
+    assert rejection.run_id == "low2"
+    assert rejection.retry_after_ms == 1_000
+    (rejection,) = driver.submit("small", "s2", cost=1).rejections
+    assert rejection.run_id == "high"  # nothing fresh is left
+    assert rejection.retry_after_ms is None
+
+
+def test_a_run_that_was_dispatched_and_gave_way_is_remembered() -> None:
+    """Sent again it would be numbered from 1, and a late report on its first attempt taken for the new one."""
+    policy = dropping(1)
+    driver = Driver(replace(policy, leases=replace(policy.leases, backoff_ms=1_000, max_backoff_ms=1_000)))
+    (dispatch,) = driver.submit("whale", "w1").dispatches
+    driver.step(make_report(dispatch, FAILED, 10, retryable=True))
+    driver.submit(BUSY, "r0")
+    assert [each.run_id for each in driver.submit("small", "s1", cost=1).rejections] == ["w1"]
+    assert driver.submit("whale", "w1").rejections[0].reason == reasons.DUPLICATE
+
+
+def heavy(limit: int, rules: dict[str, TenantRules] | None = None) -> Policy:
+    return make_policy(runs=1, rules=rules, limits=Limits(max_queued_bytes=limit, overload="drop_longest"))
+
+
+def test_where_bytes_are_short_the_heaviest_gives_way_however_cheap_its_runs() -> None:
+    driver = crowded(heavy(1_000))
+    driver.submit("small", "s1", "s2", cost=5_000, body=bytes(100))
+    out = driver.submit("heavy", *[f"h{number}" for number in range(4)], cost=1, body=bytes(300))
+    assert [each.run_id for each in out.rejections] == ["h2", "h3"]
+    out = driver.submit("small", "s3", "s4", "s5", cost=5_000, body=bytes(100))
+    assert [(each.run_id, each.limit, each.value) for each in out.rejections] == [("h1", 1_000, 1_100)]
+    assert (driver.shard._state.held_bytes, out.rejections[0].reason) == (800, reasons.OVERLOADED)
+
+
+def test_bytes_are_compared_per_weight() -> None:
+    driver = crowded(heavy(1_000, {"paying": TenantRules(weight=4)}))
+    driver.submit("paying", "p1", "p2", body=bytes(400))
+    driver.submit("free", "f1", body=bytes(200))
+    assert [each.run_id for each in driver.submit("other", "o1", body=bytes(50)).rejections] == ["f1"]
+
+
+def test_what_is_in_flight_is_held_and_cannot_give_way_so_the_newcomer_does() -> None:
+    driver = Driver(heavy(1_000))
+    driver.submit("whale", "in-flight", body=bytes(900))
+    assert [each.run_id for each in driver.submit("small", "s1", body=bytes(200)).rejections] == ["s1"]
+    assert driver.submit("small", "s1", body=bytes(100)).rejections == []
+
+
+def test_a_smaller_limit_in_bytes_ends_when_nothing_waits() -> None:
+    driver = Driver(heavy(1_000))
+    driver.submit("whale", "in-flight", body=bytes(900))
+    driver.set_policy(heavy(100))
+    assert [each.run_id for each in driver.submit("small", "s1", body=bytes(50)).rejections] == ["s1"]
+
+
+def test_in_one_step_only_so_many_give_way_and_then_newcomers_are_refused() -> None:
+    driver = crowded(dropping(100))
+    driver.submit("whale", *[f"w{number}" for number in range(50)])
+    driver.set_policy(dropping(5))
+    with patch.object(overload, "MAX_DROPPED", 10):
+        out = driver.submit("small", "s1", "s2", "s3")
+        assert [each.run_id for each in out.rejections[:10]] == [f"w{number}" for number in range(49, 39, -1)]
+        assert [(each.run_id, each.value) for each in out.rejections[10:]] == [("s2", 41), ("s3", 41)]
+        assert out.counts == {counts.ACCEPTED: 1, counts.DROPPED: 10, counts.REFUSED: 2, "refused.overloaded": 2}
+        driver.submit("small", "s2")
+    assert driver.shard.snapshot().shard.queued_runs == 32
+
+
+def test_in_one_step_only_so_many_bytes_give_way() -> None:
+    driver = crowded(heavy(1_000))
+    driver.submit("whale", *[f"w{number}" for number in range(10)], body=bytes(100))
+    with patch.object(overload, "MAX_DROPPED_BYTES", 300):
+        out = driver.submit("small", *[f"s{number}" for number in range(5)], body=bytes(100))
+    assert [each.run_id for each in out.rejections] == ["w9", "w8", "w7", "s3", "s4"]
+    assert [each.value for each in out.rejections] == [1_100, 1_100, 1_100, 1_000, 1_000]
+
+
+def test_a_tenant_that_only_gives_way_is_searched_without_its_gaps() -> None:
+    driver = Driver(dropping(10_000), doubted=False)
+    driver.submit(BUSY, "r0")
+    driver.submit("whale", *[f"w{number}" for number in range(9_999)])
+    (tenant,) = [each for each in driver.shard._state.tenants.values() if each.name == "whale"]
+    before = tenant.runs
+    for number in range(4_096):
+        driver.shard.step(driver.requests("small", [f"s{number}"], cost=1), START_MS)
+    assert tenant.runs is before
+    driver.shard.step(driver.requests("small", ["one more", "and one"], cost=1), START_MS)
+    assert (tenant.runs is before, len(tenant.runs), tenant.gaps) == (False, 9_999 - 4_097, 0)
 
 
 def test_a_run_that_came_back_leaves_no_row_when_it_gives_way() -> None:
