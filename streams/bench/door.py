@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from streams import clock
@@ -76,7 +76,7 @@ class Door:
     def queue(self, number: int, payload: int) -> None:
         """Queue more runs, whose workflow and payload are objects of their own, as if read from messages."""
         word = WORKFLOW.encode()
-        runs = (each._replace(workflow=word.decode(), body=bytes(payload)) for each in self.requests(number))
+        runs = (replace(each, workflow=word.decode(), body=bytes(payload)) for each in self.requests(number))
         self.shard.step(runs, self._now_ms)
         self.shard.step((), self._now_ms)  # the effects of a step are held until the next
 

@@ -1,15 +1,20 @@
-"""What a step decided: the effects its caller must carry out, all or none of them, in one transaction."""
+"""What a step decided: the effects its caller must carry out, all or none of them, in one transaction.
+
+They are compared by value, and nobody changes them; see `streams.core.inputs` for why that is not enforced.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streams.core.records import Key, Record
 
 
-class Dispatch(NamedTuple):
+@dataclass(slots=True)
+class Dispatch:
     """Hand one attempt of a run to the workers."""
 
     seq: int  # gapless per shard, from 1: a reader that misses one has lost a record
@@ -28,7 +33,8 @@ class Dispatch(NamedTuple):
     deficit_after: int  # == deficit_before - estimate
 
 
-class Revoke(NamedTuple):
+@dataclass(slots=True)
+class Revoke:
     """Tell the workers that an attempt in flight is no longer wanted. Its tokens are charged when they come."""
 
     seq: int  # shares the dispatches' sequence
@@ -38,7 +44,8 @@ class Revoke(NamedTuple):
     reason: str
 
 
-class Rejection(NamedTuple):
+@dataclass(slots=True)
+class Rejection:
     """A run that will not be served (again), with a reason a program can act on."""
 
     tenant: str
@@ -52,7 +59,8 @@ class Rejection(NamedTuple):
     body: bytes
 
 
-class Settlement(NamedTuple):
+@dataclass(slots=True)
+class Settlement:
     """An attempt ended and its account was closed. A second one amends the first: a lost attempt was heard of."""
 
     tenant: str

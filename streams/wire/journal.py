@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -137,9 +138,9 @@ def decode_journal(value: bytes | None) -> JournalEntry:
     )
 
 
-def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Sequence[Any]]:
-    """Turn rows, whose items are in the order of `names`, into columns."""
-    return dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
+def _columns(names: Sequence[str], rows: Sequence[object]) -> dict[str, list[Any]]:
+    """Turn rows into columns, by the attributes that are called so."""
+    return {name: [*map(attrgetter(name), rows)] for name in names}
 
 
 def _rows(field: str, columns: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:

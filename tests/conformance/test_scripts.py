@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from streams.core import counts, reasons
@@ -168,7 +170,7 @@ def test_rust_debt_paid_before_next_slice_if_nobody_asked_for_it() -> None:
     """A report on what is not in flight changes nothing; a run taken back while it runs is not queued again."""
     driver = serial({"a": 10})
     driver.submit("a", "r1", "r2", cost=10)
-    nobody = make_report(driver.dispatches[0], tokens=500)._replace(run_id="r2")
+    nobody = replace(make_report(driver.dispatches[0], tokens=500), run_id="r2")
     assert driver.step(nobody).counts == {counts.UNKNOWN: 1}
     assert driver.flow("a").charged == 10
     driver.step(make_cancel("a", "r1"))

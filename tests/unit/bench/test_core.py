@@ -84,7 +84,7 @@ def test_a_profile_names_the_rooms_and_what_they_are_asked_for() -> None:
 @interpreted
 def test_a_profile_is_a_table_or_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_core(replace(SMALL, profile=True)) == 0
-    assert "admission: admit" in capsys.readouterr().out
+    assert OUTSIDE in capsys.readouterr().out
     assert run_core(replace(SMALL, profile=True, json=True)) == 0
     assert json.loads(capsys.readouterr().out)["profile"]["rooms"]
 

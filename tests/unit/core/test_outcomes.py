@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def test_attempts_used_up_end_as_a_dead_letter() -> None:
 
 def test_a_retryable_failure_without_words_says_that_it_failed() -> None:
     driver = running(max_attempts=1)
-    report = make_report(driver.dispatches[0], FAILED, 40, retryable=True)._replace(error=None)
+    report = replace(make_report(driver.dispatches[0], FAILED, 40, retryable=True), error=None)
     assert "it failed" in driver.step(report).rejections[0].detail
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from streams.core.inputs import SUCCEEDED
@@ -82,7 +84,7 @@ def test_one_token_too_few_is_seen_in_whatever_way_it_was_lost(story: Story, rec
         records.reports[index] = report._replace(tokens=(report.tokens or 0) - 1)
     elif way == "settled":
         index = max(i for i, each in enumerate(records.settled) if each.tenant == "tiny")
-        records.settled[index] = records.settled[index]._replace(actual=records.settled[index].actual - 1)
+        records.settled[index] = replace(records.settled[index], actual=records.settled[index].actual - 1)
     else:
         rows["tiny"] = account._replace(**{way: account.actual - 1})
     ledgers = measure(story, records, rows, BEGIN_MS).ledgers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -41,7 +42,7 @@ def dispatch(body: bytes = b"", **change: Any) -> Dispatch:
         deficit_before=0,
         deficit_after=-1_200,
     )
-    return plain._replace(**change)
+    return replace(plain, **change)
 
 
 def test_what_was_asked_arrives() -> None:
