@@ -8,7 +8,7 @@ Theory
 ------
 Deficit round robin (M. Shreedhar, G. Varghese, "Efficient Fair Queuing using Deficit Round Robin", SIGCOMM 1995)
 over one queue per tenant, metered in tokens. A visit of flow i adds Q x f_i to its deficit and serves while the
-deficit covers the head's cost. We differ from the paper in four ways:
+deficit covers the head's cost. We differ from the paper in five ways:
 
 1. The cost of a run is not known when it is served. It is guessed at admission (`estimator`), charged at dispatch,
    and corrected by actual - estimate when the run ends (`ledger`). So the deficit may become negative: debt.
@@ -19,6 +19,8 @@ deficit covers the head's cost. We differ from the paper in four ways:
    flows, whatever cost / quantum is (`ring`).
 4. Service is bounded by a window of runs and tokens in flight, not by a link's rate: if it fills in the middle
    of a visit, that visit goes on when there is room again.
+5. Flows can share one weight: the members of a group divide its quantum among those of them that are in the ring
+   (`groups`), so who owns many tenant ids gets no more than who owns one.
 
 Bound
 -----
@@ -30,13 +32,16 @@ S   tokens served, at their true cost               f   weight
 Q   quantum: tokens a flow of weight 1 earns a round   E   largest estimate
 K   most runs of that flow in flight at once        D   largest under-estimate plus largest over-estimate
 
-It does not grow with time. The first terms are the paper's: whole quanta, and a head that doesn't fit yet. The
-last ones are what the estimates of the runs still in flight may be wrong by. What holds between classes, and why it is
-not deficit round robin again, stands in `classes`.
+For members of a group f is their part of the group's weight, as long as nobody of it comes or goes.
+
+It does not grow with time. The first terms are the paper's: whole quanta, and a head that doesn't fit yet. The last
+ones are what the estimates of the runs still in flight may be wrong by. What holds between classes, and why it is not
+deficit round robin again, stands in `classes`.
 
 Rooms
 -----
 `inputs`, `effects`, `records`, `policy`: the data. `shard`: the door. `state`: what a shard knows. `admission`,
-`outcomes`, `dispatching`, `policy_change`, `expiry`: the rules, by occasion. `ring`, `classes`, `fifo`, `ledger`,
-`estimator`, `window`, `timers`, `overload`: the mechanisms. `loading`, `snapshot`, `invariants`: rows, views, proofs.
+`outcomes`, `dispatching`, `policy_change`, `expiry`: the rules, by occasion. `ring`, `groups`, `classes`, `fifo`,
+`ledger`, `estimator`, `window`, `timers`, `overload`: the mechanisms. `loading`, `snapshot`, `invariants`: rows,
+views, proofs.
 """

@@ -21,6 +21,9 @@ Who has nothing queued is `IDLE` and not in the ring: credit is dropped on leavi
 `BLOCKED`: out of the ring, it neither earns nor repays. If the cap breaks a visit off, the rest of that quantum
 is kept and the next visit earns nothing, so a cap can't wind credit up. If the window fills in the middle of a
 visit, the flow stays `current` and goes on later: no second quantum, no lost place.
+
+Members of a group change each other's `rate` by coming and going: from the next round on (`groups`). In the round
+under way a visit earns `rate + extra`, so the formula has `deficit + extra` for `deficit`.
 """
 
 from __future__ import annotations

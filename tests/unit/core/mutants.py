@@ -13,6 +13,8 @@ OUTCOMES = "tests/unit/core/test_outcomes.py"
 CLASSES = "tests/unit/core/test_classes.py"
 HISTORIES = "tests/unit/core/test_estimator_memory.py"
 GAP = "tests/property/test_gap.py::test_the_bound_is_close_if_estimates_are_right"
+GROUPS = "tests/unit/core/test_groups.py"
+NAMES = "tests/simulation/test_many_names.py"
 SHARES = "tests/simulation/test_scenarios.py::test_everybody_gets_its_share_at_every_moment"
 
 
@@ -87,6 +89,39 @@ MUTANTS: dict[str, Mutant] = {
         "                    return\n        return\n",
         "                    break\n        return\n",
         f"{RING}::test_a_higher_class_that_waits_for_tokens_holds_the_lower_one",
+    ),
+    # Groups.
+    "groups: who comes and goes binds in the round under way": one(
+        "ring",
+        "flow.extra = 0 if visited else flow.rate + flow.extra - rate",
+        "flow.extra = 0",
+        f"{GROUPS}::test_who_comes_earns_nothing_in_the_round_under_way_and_the_others_what_they_would_have",
+        f"{NAMES}::test_ids_that_take_turns_within_a_round[True-0.15-0.21]",
+    ),
+    "groups: each member has the whole weight": one(
+        "groups",
+        "max(1, self.earns * flow.account.rules.weight // self.weights)",
+        "self.earns",
+        f"{GROUPS}::test_the_active_members_divide_the_group_s_quantum_by_their_own_weights",
+        f"{NAMES}::test_twenty_tenant_ids_in_a_group_have_its_weight",
+    ),
+    "groups: what an idle member owes fades beside the active ones": one(
+        "ring",
+        "return fade(flow.deficit, rounds * flow.rate)",
+        "return fade(flow.deficit, rounds * (flow.rate or (flow.group.earns if flow.group else 0)))",
+        f"{GROUPS}::test_what_an_idle_member_owes_stands_still",
+    ),
+    "groups: rounds that have passed are booked at the new share": one(
+        "ring",
+        "                continue\n            self.catch_up(flow)\n",
+        "                continue\n",
+        f"{GROUPS}::test_who_leaves_makes_the_others_earn_more_from_the_next_round_on",
+    ),
+    "groups: the rows of the others are not written": one(
+        "state",
+        "changed.update((moved.key, moved) for moved in ring.moved)",
+        "pass",
+        f"{GROUPS}::test_who_comes_earns_nothing_in_the_round_under_way_and_the_others_what_they_would_have",
     ),
     # The ledger.
     "reset of credit on leaving: it is kept": one(
@@ -289,7 +324,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "rounds that have passed are booked at the new weight": one(
         "policy_change",
-        "            flow.ring.catch_up(flow)\n",
+        "        flow.ring.catch_up(flow)\n",
         "",
         "tests/unit/core/test_policy_change.py::test_rounds_that_have_passed_are_booked_at_the_old_weight",
     ),

@@ -79,10 +79,12 @@ def test_a_group_has_its_weight_in_each_class() -> None:
 
 
 def test_a_share_is_at_least_a_token_and_rounds_down() -> None:
-    driver = held_back(grouped(g1=1, g2=1_000))
+    driver = held_back(grouped(g1=1, g2=1_000, g3=1_000))
     driver.submit("g1", "a", cost=ROUND)
     driver.submit("g2", "b", cost=ROUND)
     assert (rates(driver)["g1"], rates(driver)["g2"]) == (1, 119)
+    driver.submit("g3", "c", cost=ROUND)  # the smallest share can't become smaller
+    assert (rates(driver)["g1"], rates(driver)["g2"], rates(driver)["g3"]) == (1, 59, 59)
 
 
 def test_who_comes_earns_nothing_in_the_round_under_way_and_the_others_what_they_would_have() -> None:

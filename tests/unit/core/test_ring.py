@@ -380,6 +380,28 @@ def test_who_is_forgotten_has_no_place_any_more_and_leaves_nobody_else_his() -> 
     assert ring.record.next_place == len(places)
 
 
+def test_nobody_is_next_if_nobody_may_go() -> None:
+    driver = queued(serial(), a=[50])
+    driver.step(make_cancel("a", "a1"))  # its entry in the heap stays behind
+    assert ring_of(driver).next() is None
+
+
+def test_a_broken_off_visit_that_has_been_passed_over_is_over() -> None:
+    """The cap breaks a's visit off, then its head is too dear: the rounds that pass are booked when its bill comes."""
+    driver = Driver(make_policy(runs=3, rules={"a": TenantRules(max_runs_in_flight=1)}))
+    driver.step(*driver.requests("a", ["dear"], cost=80), *driver.requests("a", ["cheap"], cost=20))
+    driver.submit("b", *[f"b{number}" for number in range(9)], cost=100)
+    driver.step(make_report(driver.dispatches[0], FAILED, 700, retryable=True))
+    assert (driver.flow_row("a").half_visit, driver.flow("a").deficit) == (True, -600)
+    for _ in range(3):
+        driver.succeed(driver.dispatches[-1])
+    driver.set_policy(make_policy(runs=3))  # the weight is the same; the cap is gone
+    before = driver.flow("a").deficit
+    driver.set_policy(make_policy(runs=3, weights={"a": 2}))
+    assert driver.flow("a").deficit == before
+    assert not driver.flow_row("a").half_visit
+
+
 def test_the_entries_of_who_is_forgotten_are_swept_with_the_others() -> None:
     driver = queued(serial(), a=[50], b=[70, 80])
     ring = ring_of(driver)
