@@ -87,7 +87,7 @@ class Memory:
 
     ended_ms: int = 3_600_000  # an ended run, so that a late producer's retry is told from a new run
     ended_runs: int = 200_000  # of one shard; the oldest are forgotten first
-    flows: int = 1_000_000  # (class, tenant)s of one shard; idle ones that owe nothing are forgotten, longest idle first
+    flows: int = 1_000_000  # (class, tenant)s of one shard; who has been idle longest and owes nothing is forgotten
     histories: int = 200_000  # (tenant, workflow)s of one shard; the least recently used are forgotten first
     tenant_histories: int = 256  # of one tenant
 

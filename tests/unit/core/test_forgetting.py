@@ -187,7 +187,7 @@ def test_a_smaller_limit_is_met_by_and_by() -> None:
 
 
 def test_names_that_take_turns_gain_nothing() -> None:
-    """Two names share the only place that is left, each forgotten for the other: together they get one share."""
+    """Two names share the only place left, each forgotten for the other: together they get one share."""
     driver = Driver(small(3, make_policy(runs=1, quantum=100)))
     driver.submit("a", *[f"a{number}" for number in range(30)])
     driver.submit("b", *[f"b{number}" for number in range(30)])
