@@ -32,11 +32,11 @@ S   tokens served, at their true cost               f   weight
 Q   quantum: tokens a flow of weight 1 earns a round   E   largest estimate
 K   most runs of that flow in flight at once        D   largest under-estimate plus largest over-estimate
 
-For members of a group f is their part of the group's weight, as long as nobody of it comes or goes.
-
 It does not grow with time. The first terms are the paper's: whole quanta, and a head that doesn't fit yet. The last
 ones are what the estimates of the runs still in flight may be wrong by. What holds between classes, and why it is not
 deficit round robin again, stands in `classes`.
+
+For members of a group f is their part of the group's weight, as long as nobody of it comes or goes.
 
 Rooms
 -----
