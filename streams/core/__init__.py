@@ -32,16 +32,16 @@ S   tokens served, at their true cost               f   weight
 Q   quantum: tokens a flow of weight 1 earns a round   E   largest estimate
 K   most runs of that flow in flight at once        D   largest under-estimate plus largest over-estimate
 
-It does not grow with time. The first terms are the paper's: whole quanta, and a head that doesn't fit yet. The last
-ones are what the estimates of the runs still in flight may be wrong by. What holds between classes, and why it is not
-deficit round robin again, stands in `classes`.
+It does not grow with time. The first terms are the paper's: whole quanta, and a head that doesn't fit yet. The
+last ones are what the estimates of the runs still in flight may be wrong by. `gap` proves it flow by flow. What holds
+between classes, and why it is not deficit round robin again, stands in `classes`.
 
 For members of a group f is their part of the group's weight, as long as nobody of it comes or goes.
 
 Rooms
 -----
 `inputs`, `effects`, `records`, `policy`: the data. `shard`: the door. `state`: what a shard knows. `admission`,
-`outcomes`, `dispatching`, `policy_change`, `expiry`: the rules, by occasion. `ring`, `groups`, `classes`, `fifo`,
-`ledger`, `estimator`, `window`, `timers`, `overload`: the mechanisms. `loading`, `snapshot`, `invariants`: rows,
-views, proofs.
+`outcomes`, `dispatching`, `policy_change`, `removal`, `expiry`: the rules, by occasion. `ring`, `groups`, `classes`,
+`fifo`, `ledger`, `estimator` over `ratios`, `window`, `timers`, `overload`, `forgetting`, `lost`: the mechanisms.
+`gap`: the bound, measured while it works. `loading`, `snapshot`, `waiting`, `invariants`: rows, views, proofs.
 """

@@ -115,11 +115,10 @@ def take_snapshot(state: State) -> ShardSnapshot:
     flows: list[FlowView] = []
     for ring in state.rings.values():
         members = sorted(ring.flows.values(), key=lambda flow: flow.place)
-        if members or ring.record.class_ in state.classes:
-            rates = sum(flow.rate for flow in members if flow.state is FlowState.ACTIVE)
-            views = [_flow_view(state, flow, rates, line.skip(flow), errors[flow.tenant]) for flow in members]
-            classes.append(_class_view(state, ring, len(classes), views))
-            flows += views
+        rates = sum(flow.rate for flow in members if flow.state is FlowState.ACTIVE)
+        views = [_flow_view(state, flow, rates, line.skip(flow), errors[flow.tenant]) for flow in members]
+        classes.append(_class_view(state, ring, len(classes), views))
+        flows += views
     return ShardSnapshot(shard=_shard_view(state, line), classes=tuple(classes), flows=tuple(flows))
 
 
@@ -140,8 +139,8 @@ def _shard_view(state: State, line: Line) -> ShardView:
         flight_runs=window.runs,
         flight_tokens=window.tokens,
         queued_runs=state.queued_runs,
-        queued_bytes=sum(len(run.body) for tenant in state.tenants.values() for run in tenant.runs.values()),
-        known_flows=sum(len(ring.flows) for ring in state.rings.values()),
+        queued_bytes=state.held_bytes,
+        known_flows=state.known_flows,
         active_flows=sum(ring.active for ring in state.rings.values()),
         histories=len(state.estimator.histories),
         attempt_ms=record.run_ms_fp >> FP_BITS,

@@ -238,7 +238,6 @@ MUTANTS: dict[str, Mutant] = {
         "gap",
         "    record.max_under = max(record.max_under, under)\n",
         "",
-        "tests/property/test_gap.py::test_the_gap_is_within_its_bound_after_every_step[2]",
         "tests/unit/core/test_gap.py::test_errors_widen_the_bound_while_there_is_work",
     ),
     "the bound: a dear head that is taken back is not counted": one(

@@ -165,6 +165,18 @@ def test_what_is_left_of_a_larger_quantum_counts_like_a_head() -> None:
     assert ring_row(driver).max_estimate == 890
 
 
+def test_a_new_weight_leaves_what_the_blocked_are_owed() -> None:
+    driver = Driver(make_policy(runs=2, quantum=100, rules={"a": TenantRules(max_runs_in_flight=1)}))
+    driver.submit("a", "a1", "a2", cost=60)
+    driver.submit("b", "b1", "b2")
+    before = driver.flow_row("a")
+    assert before.base - before.charged == 40
+    driver.set_policy(make_policy(runs=2, quantum=10, rules={"a": TenantRules(max_runs_in_flight=1)}))
+    row = driver.flow_row("a")
+    assert row.base - row.charged == 40
+    assert ring_row(driver).max_estimate == 100, "a dispatch of b: more than what a holds of its old quantum, 40 - 10"
+
+
 def test_success_of_a_lost_attempt_of_an_idle_flow_changes_no_figures() -> None:
     leases = Leases(lease_ms=10, min_lease_ms=1, max_lease_ms=LONG_MS, backoff_ms=1_000)
     driver = Driver(make_policy(runs=1, leases=leases))
