@@ -6,6 +6,7 @@ import pytest
 
 from streams.core import dispatching
 from streams.core.effects import Dispatch
+from streams.core.policy import TenantRules
 from streams.core.records import FlightRecord, RunRecord
 from tests.builders import LONG_MS, make_cancel, make_policy, make_report
 from tests.compiled import interpreted
@@ -146,3 +147,17 @@ def test_a_window_of_a_shard_that_shares_it() -> None:
     driver = Driver(make_policy(runs=5), shard=1, shards=2)
     driver.submit("a", *[f"r{number}" for number in range(9)])
     assert len(driver.dispatches) == 2
+
+
+def test_a_dispatch_counts_against_the_caps_of_its_tenant_in_every_class() -> None:
+    rules = {"a": TenantRules(max_runs_in_flight=1)}
+    driver = Driver(make_policy(classes=("high", "low"), rules=rules))
+    driver.step(
+        *driver.requests("a", ["low1"], class_="low"),
+        *driver.requests("a", ["high1"], class_="high"),
+        *driver.requests("b", ["low2"], class_="low"),
+    )
+    assert driver.served() == ["high1", "low2"]
+    assert driver.flow("a", "low").state == "blocked"
+    driver.succeed(driver.dispatches[0])
+    assert driver.served()[2:] == ["low1"]
