@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streams.core.flows import Flow
+from streams.core.records import EndedRecord
+
 if TYPE_CHECKING:
-    from streams.core.flows import Flow
-    from streams.core.records import EndedRecord
     from streams.core.runs import Run
 
 MAX_OF_RUN: Final = 32  # the latest attempts: the longer ago one was given up, the less likely it is heard of
