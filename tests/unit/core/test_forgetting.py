@@ -99,6 +99,33 @@ def test_a_debt_that_has_faded_is_none() -> None:
     assert known(driver) == ["b", "c"]
 
 
+def test_a_debt_is_over_when_the_cursor_has_passed_its_place() -> None:
+    driver = Driver(small(2, make_policy(runs=1)))
+    serve(driver, "a")
+    serve(driver, "b", tokens=350)  # its place is behind that of a
+    driver.submit("a", *[f"a{number}" for number in range(9)])
+    balances = []
+    while driver.submit("c", f"c{driver.position()}").rejections:
+        balances.append(driver.flow("b").deficit)
+        driver.succeed(driver.dispatches[-1])
+    assert balances == [-250, -150, -50]
+    assert known(driver) == ["a", "c"]
+
+
+def test_who_was_at_rest_and_is_no_more_is_passed_over() -> None:
+    driver = Driver(small(3, make_policy(runs=1)))
+    serve(driver, "a", tokens=350)
+    serve(driver, "b")
+    driver.submit("c", *[f"c{number}" for number in range(9)])
+    driver.submit("d", *[f"d{number}" for number in range(9)])  # for b
+    refused(driver, "e")
+    driver.submit("a", "a2", "a3")
+    for _ in range(8):  # until a's debt would be over, had it stayed at rest
+        driver.succeed(driver.dispatches[-1])
+    assert "a2" in driver.served()
+    refused(driver, "e")
+
+
 @pytest.mark.parametrize("credit", [0, 30])
 def test_credit_of_a_refund_keeps_a_flow_until_it_has_faded(credit: int) -> None:
     driver = Driver(small(1))

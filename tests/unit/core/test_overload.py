@@ -207,6 +207,18 @@ def test_memory_of_backlogs_is_bounded() -> None:
     assert backlogs is None or len(backlogs._heap) <= backlogs._limit
 
 
+def test_memory_of_bytes_is_bounded() -> None:
+    driver = crowded(heavy(1_000))
+    driver.submit("whale", "w1", body=bytes(1_000))
+    most = 0
+    for number in range(6_000):
+        driver.shard.step(driver.requests("whale", [f"x{number}"], body=bytes(10)), START_MS)
+        heaviest = driver.shard._state.heaviest
+        assert heaviest is not None
+        most = max(most, len(heaviest._heap))
+    assert 1_000 < most < 2_000
+
+
 def test_the_top_may_be_out_of_date() -> None:
     driver = crowded(dropping(100))
     driver.submit("a", "a1", "a2", "a3")

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from streams.core import counts, expiry, reasons
+from streams.core import counts, expiry, reasons, removal
 from streams.core.inputs import FAILED, HEARTBEAT, RETURNED
 from streams.core.policy import Leases, Policy, Removal
 from tests.assertions import assert_drained
@@ -131,6 +131,12 @@ def test_many_take_many_steps_and_nothing_is_dispatched_before_it_is_done() -> N
         assert [each.run_id for each in second.rejections] == ["a4"]
         assert [each.run_id for each in second.dispatches] == ["b1"]
     assert driver.shard.next_timer_ms() == START_MS + 100_000
+
+
+def test_what_waits_is_gathered_by_and_by() -> None:
+    driver = working()
+    with patch.object(removal, "_LOOK", 2):
+        assert [each.run_id for each in driver.set_policy(naming("b")).rejections] == ["a2", "a3", "a4"]
 
 
 def test_a_shard_that_is_loaded_in_the_middle_goes_on() -> None:
