@@ -198,6 +198,8 @@ class Ring:
     def _end_visit(self, flow: Flow, head: Run | None) -> None:
         self.current = None
         self.record.visiting = False
+        if head is not None:  # what is left is saved for it, even if its tenant's cap keeps it out of the heap for good
+            self.record.max_estimate = max(self.record.max_estimate, head.estimate)
         # An affordable head that has to stay means that the cap broke the visit off.
         flow.half_visit = head is not None and flow.deficit >= head.estimate
 

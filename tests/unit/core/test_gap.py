@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.core.inputs import HEARTBEAT, SUCCEEDED
+from streams.core.inputs import HEARTBEAT, RETURNED, SUCCEEDED
 from streams.core.policy import Leases, TenantRules
 from streams.core.records import RingRecord
 from tests.builders import LONG_MS, make_cancel, make_policy, make_report
@@ -184,3 +184,13 @@ def test_success_of_a_lost_attempt_of_an_idle_flow_changes_no_figures() -> None:
     driver.step(after_ms=10)
     driver.step(make_report(driver.dispatches[0], SUCCEEDED, 300))
     assert figures(driver) == (0, 0, 0)
+
+
+def test_what_is_saved_for_a_head_that_the_cap_holds_back_is_within_the_bound() -> None:
+    rules = {"a": TenantRules(max_tokens_in_flight=6)}
+    driver = Driver(make_policy(runs=None, tokens=11, quantum=1_000, rules=rules))
+    driver.submit("a", "small", cost=1)
+    driver.submit("a", "dear", cost=100_000)
+    for _ in range(5):
+        driver.step(make_report(driver.dispatches[-1], RETURNED))
+    assert driver.flow("a").deficit > 4_000
