@@ -193,4 +193,5 @@ def test_what_is_saved_for_a_head_that_the_cap_holds_back_is_within_the_bound() 
     driver.submit("a", "dear", cost=100_000)
     for _ in range(5):
         driver.step(make_report(driver.dispatches[-1], RETURNED))
-    assert driver.flow("a").deficit > 4_000
+    assert driver.flow("a").deficit == 5_000
+    assert figures(driver) == (100_000, 0, 1)
