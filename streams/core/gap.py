@@ -132,11 +132,10 @@ def widest(flows: Iterable[Flow], quantum: int) -> Gap:
 
     Postconditions: 0 <= gap <= bound, unless the core is broken.
     """
-    active = [flow for flow in flows if flow.state is FlowState.ACTIVE]
-    if len(active) < 2:  # noqa: PLR2004 - a pair
+    lags = [(lag(flow, quantum), flow.place, flow) for flow in flows if flow.state is FlowState.ACTIVE]
+    if len(lags) < 2:  # noqa: PLR2004 - a pair
         return Gap(0, 0)
-    most = max(active, key=lambda flow: (lag(flow, quantum), flow.place))
-    least = min(active, key=lambda flow: (lag(flow, quantum), flow.place))
+    most, least = max(lags)[2], min(lags)[2]  # places are unique, so two flows are never compared
     gap = owed(most) * quantum // most.rate + -owed(least) * quantum // least.rate
     slack = sum(-(-allowance(flow) * quantum // flow.rate) for flow in (most, least))
     return Gap(max(0, gap), quantum + slack)
