@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 RING = "tests/unit/core/test_ring.py"
 OUTCOMES = "tests/unit/core/test_outcomes.py"
+LOST = "tests/unit/core/test_lost.py"
+FORGETTING = "tests/unit/core/test_forgetting.py"
 CLASSES = "tests/unit/core/test_classes.py"
 HISTORIES = "tests/unit/core/test_estimator_memory.py"
 GAP = "tests/property/test_gap.py::test_the_bound_is_close_if_estimates_are_right"
@@ -166,9 +168,15 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "settle once: a late report is charged each time": one(
         "outcomes",
-        "charged = run.lost.pop(completion.attempt)",
-        "charged = run.lost[completion.attempt]",
+        "run.lost.pop(number)",
+        "run.lost[number]",
         f"{OUTCOMES}::test_a_late_report_is_charged_once",
+    ),
+    "settle once: a report on a run that has ended is charged each time": one(
+        "outcomes",
+        "        state.lost.close(attempt)\n",
+        "",
+        f"{LOST}::test_a_dead_lettered_run_is_billed_once",
     ),
     "settle once: the estimate is not taken back": one(
         "ledger",
@@ -338,6 +346,31 @@ MUTANTS: dict[str, Mutant] = {
         " // tenant.rules.weight",
         "",
         "tests/unit/core/test_overload.py::test_backlogs_are_compared_by_tokens_per_weight",
+    ),
+    # Memory.
+    "keeping of debt: it is forgotten with its flow": one(
+        "forgetting",
+        "        if not balance:\n",
+        "        if balance <= 0:\n",
+        f"{FORGETTING}::test_a_debt_is_never_forgotten_and_the_newcomer_is_refused",
+    ),
+    "one visit a round: names that take turns are visited again and again": one(
+        "state",
+        "        flow.half_visit = self.known_flows >= self.policy.policy.memory.flows\n",
+        "",
+        f"{FORGETTING}::test_names_that_take_turns_gain_nothing",
+    ),
+    "a run that was dispatched gives way and may be numbered from 1 again": one(
+        "state",
+        "        if run.attempt:  # its attempts",
+        "        if not run.attempt:  # its attempts",
+        "tests/unit/core/test_overload.py::test_a_run_that_was_dispatched_and_gave_way_is_remembered",
+    ),
+    "who was removed is served on what comes back": one(
+        "outcomes",
+        "    if is_removed(state, run.tenant):\n",
+        "    if not is_removed(state, run.tenant):\n",
+        "tests/unit/core/test_removal.py::test_what_comes_back_is_rejected",
     ),
     # What is written.
     "a visit that begins in a full step is not written": one(

@@ -84,18 +84,17 @@ def test_the_ends_of_the_queues_are_looked_at_if_the_last_to_come_is_back() -> N
     policy = make_policy(runs=1, classes=("high", "low"), limits=Limits(max_queued_runs=2, overload="drop_longest"))
     driver = Driver(replace(policy, leases=replace(policy.leases, backoff_ms=1_000, max_backoff_ms=1_000)))
     driver.submit("whale", "first")
-    driver.submit("whale", "low", class_="low")
+    driver.submit("whale", "low1", "low2", class_="low")
+    driver.set_policy(replace(driver.shard._state.policy.policy, limits=Limits()))
     driver.submit("whale", "high", class_="high")
     driver.succeed(driver.dispatches[0])  # high goes next, and fails
     effects = driver.step(make_report(driver.dispatches[-1], FAILED, 10, retryable=True))
-    assert [each.run_id for each in effects.dispatches] == ["low"]
-    driver.submit("whale", "low2", class_="low")
+    assert [each.run_id for each in effects.dispatches] == ["low1"]
+    driver.set_policy(replace(driver.shard._state.policy.policy, limits=policy.limits))
     (rejection,) = driver.submit("small", "s1", cost=1).rejections
-    assert rejection.run_id == "low2"
-    assert rejection.retry_after_ms == 1_000
+    assert (rejection.run_id, rejection.retry_after_ms) == ("low2", 1_000)
     (rejection,) = driver.submit("small", "s2", cost=1).rejections
-    assert rejection.run_id == "high"  # nothing fresh is left
-    assert rejection.retry_after_ms is None
+    assert (rejection.run_id, rejection.retry_after_ms) == ("high", None)  # nothing fresh is left
 
 
 def test_a_run_that_was_dispatched_and_gave_way_is_remembered() -> None:
