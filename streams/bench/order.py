@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from streams import clock
 from streams.core.flows import Flow, Tenant
+from streams.core.inputs import Submit
 from streams.core.ledger import charge
 from streams.core.policy import TenantRules
 from streams.core.records import FlowRecord, RingRecord
@@ -95,6 +96,4 @@ def _backlog(members: list[Flow], runs: int, cost: int) -> Iterator[Run]:
 
 
 def _run(number: int, cost: int, flow: Flow) -> Run:
-    run = Run("tenant", f"run-{number}", "bench", "bench", number, cost, None, None, 1, 60_000, 0, 0, b"")
-    run.begin(flow)
-    return run
+    return Run(Submit(number, flow.tenant, f"run-{number}", "bench"), flow, cost, 1, 60_000)

@@ -10,9 +10,9 @@ from streams.core.forgetting import make_room
 from streams.core.runs import Run
 
 if TYPE_CHECKING:
-    from streams.core.flows import Tenant
+    from streams.core.flows import Flow, Tenant
     from streams.core.inputs import Submit
-    from streams.core.policy import Policy, PriorityClass
+    from streams.core.policy import Policy
     from streams.core.state import State
 
 
@@ -42,21 +42,18 @@ def admit(state: State, submit: Submit) -> None:
     estimate = state.estimator.estimate(submit, class_.default_estimate, policy.estimates)
     if _over_limit(state, submit, tenant, estimate, policy) or _overloaded(state, submit, policy):
         return
-    if not _known(tenant, class_.name) and not make_room(state):
-        flows, limit = state.known_flows, policy.memory.flows
-        detail = f"the shard knows {flows} tenants (each class counts), its limit is {limit}, and none can be forgotten"
-        _refuse_for_now(state, submit, reasons.OVERLOADED, detail, limit=limit, value=flows, queued=state.queued_runs)
-        return
-    _accept(state, submit, class_, estimate, policy)
+    flow = tenant.flow(class_.name) if tenant is not None else None
+    if flow is None:
+        if not make_room(state):
+            _refuse_unknown(state, submit, policy)
+            return
+        flow = state.new_flow(class_.name, submit.tenant)
+    _accept(state, submit, flow, estimate, policy)
     limits = policy.limits
     if limits.max_queued_runs is not None and state.queued_runs > limits.max_queued_runs:
         _drop_runs(state, limits.max_queued_runs)
     if limits.max_queued_bytes is not None and state.held_bytes > limits.max_queued_bytes:
         _drop_bytes(state, limits.max_queued_bytes)
-
-
-def _known(tenant: Tenant | None, class_: str) -> bool:
-    return tenant is not None and any(flow.class_ == class_ for flow in tenant.flows)
 
 
 def _drop_runs(state: State, limit: int) -> None:
@@ -126,6 +123,13 @@ def _overloaded(state: State, submit: Submit, policy: Policy) -> bool:
     return False
 
 
+def _refuse_unknown(state: State, submit: Submit, policy: Policy) -> None:
+    """Refuse a tenant that the shard has no memory left to know."""
+    flows, limit = state.known_flows, policy.memory.flows
+    detail = f"the shard knows {flows} tenants (each class counts), its limit is {limit}, and none can be forgotten"
+    _refuse_for_now(state, submit, reasons.OVERLOADED, detail, limit=limit, value=flows, queued=state.queued_runs)
+
+
 def _retry_after(state: State, queued: int) -> int:
     """Estimate, in ms, when a tenth of `queued` will have been served: mean time of an attempt over the places."""
     places = state.window.max_runs or max(1, state.window.runs)
@@ -133,29 +137,14 @@ def _retry_after(state: State, queued: int) -> int:
     return max(1_000, run_ms * -(-queued // 10) // places)
 
 
-def _accept(state: State, submit: Submit, class_: PriorityClass, estimate: int, policy: Policy) -> None:
-    tenant, out, leases = state.tenant(submit.tenant), state.out, policy.leases
-    flow = state.flow(class_.name, tenant)
+def _accept(state: State, submit: Submit, flow: Flow, estimate: int, policy: Policy) -> None:
+    out, leases = state.out, policy.leases
     lease_ms = leases.lease_ms
     if submit.lease_ms is not None:
-        lease_ms = max(submit.lease_ms, min(leases.min_lease_ms, leases.lease_ms))
-    # By position: by name it costs twice as much, once for each run.
-    run = Run(
-        tenant.name,
-        submit.run_id,
-        submit.workflow,
-        class_.name,
-        submit.position,
-        estimate,
-        submit.max_tokens,
-        submit.deadline_ms,
-        submit.max_attempts or leases.max_attempts,
-        min(lease_ms, leases.max_lease_ms),
-        submit.submitted_ms,
-        submit.not_before_ms or 0,
-        submit.body,
-    )
-    run.begin(flow)
+        lease_ms = max(submit.lease_ms, min(leases.min_lease_ms, lease_ms))
+    if lease_ms > leases.max_lease_ms:
+        lease_ms = leases.max_lease_ms
+    run = Run(submit, flow, estimate, submit.max_attempts or leases.max_attempts, lease_ms)
     state.hold_run(run)
     out.changed[run.key] = run
     out.counts[counts.ACCEPTED] += 1
@@ -164,7 +153,7 @@ def _accept(state: State, submit: Submit, class_: PriorityClass, estimate: int, 
     if first:
         flow.left = 0  # it is at rest no more
         out.changed[flow.key] = flow
-        state.refresh(tenant)
+        state.refresh(flow.account)
 
 
 def _refuse_for_now(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from streams.core import ledger
 from streams.core.effects import Dispatch
-from streams.core.runs import Flight, RunState
+from streams.core.runs import IN_FLIGHT, Flight
 
 MAX_DISPATCHES: Final = 2_000  # of one step: its transaction and its journal record stay well under the broker's limits
 
@@ -62,30 +62,15 @@ def _start(state: State, flow: Flow, run: Run, *, class_pays: bool) -> None:
     record.seq += 1
     run.attempt += 1
     run.tries += 1
-    state.dequeue(run, RunState.IN_FLIGHT)
+    state.dequeue(run, IN_FLIGHT)
     before = flow.deficit
     ledger.charge(flow, run.estimate)
     flow.dispatched += 1
     # Arguments by position here and below: by name they cost twice as much, once for each run.
-    flight = Flight(
-        run.tenant,
-        run.run_id,
-        run.class_,
-        run.workflow,
-        run.attempt,
-        run.tries,
-        record.seq,
-        record.now_ms,
-        run.estimate,
-        run.estimate,
-        0,
-        record.now_ms - record.outage_ms + run.lease_ms,
-        run.lease_ms,
-    )
-    flight.class_pays = class_pays
-    flight.begin(flow)
+    flight = Flight(run, record.seq, record.now_ms, record.now_ms - record.outage_ms + run.lease_ms, class_pays)
     state.hold(flight)
-    flow.peak = max(flow.peak, flow.account.flight_runs)
+    if flow.account.flight_runs > flow.peak:
+        flow.peak = flow.account.flight_runs
     changed = out.changed
     changed[ring.key] = ring.record
     changed[flow.key] = flow

@@ -11,7 +11,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from streams.core.runs import Run, RunState
+from streams.core.runs import QUEUED, Run, RunState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Fifo:
         while run is not None:
             yield run
             run = run.after
-        yield from (run for _, run in self._back or () if run.state is RunState.QUEUED)
+        yield from (run for _, run in self._back or () if run.state is QUEUED)
 
     def put(self, run: Run) -> None:
         """Queue a run at the place its position gives it. Its state must be QUEUED."""
@@ -66,7 +66,7 @@ class Fifo:
         first, back = self._first, self._back
         if back is None:
             return first
-        while back and back[0][1].state is not RunState.QUEUED:
+        while back and back[0][1].state is not QUEUED:
             heappop(back)
         if not back:
             self._back = None
@@ -90,7 +90,7 @@ class Fifo:
         if back[0][1] is run:
             heappop(back)
         elif len(back) > 2 * self._live + _SLACK:  # or a tenant that cancels all its retries could fill the memory
-            back = [entry for entry in back if entry[1].state is RunState.QUEUED]
+            back = [entry for entry in back if entry[1].state is QUEUED]
             heapify(back)
             self._back = back
 

@@ -47,6 +47,13 @@ class Tenant:
         self.flight_runs = 0  # == attempts that hold a place in the window
         self.flight_tokens = 0  # == sum of their estimates
 
+    def flow(self, class_: str) -> Flow | None:
+        """Return its flow in a class, if it has one."""
+        for flow in self.flows:
+            if flow.class_ == class_:
+                return flow
+        return None
+
     def has_room(self, tokens: int) -> bool:
         """Tell whether the tenant's own caps let a run of `tokens` start. A run bigger than the cap goes alone."""
         rules = self.rules

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from streams.core.records import FlowState
+from streams.core.records import ACTIVE, BLOCKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,7 +88,7 @@ def rerate(flow: Flow, rate: int) -> None:
     """
     record, extra = flow.ring.record, flow.extra
     record.max_estimate = max(record.max_estimate, owed(flow) + (extra if extra > 0 else -rate))
-    if flow.state is FlowState.ACTIVE:
+    if flow.state is ACTIVE:
         flow.base += (flow.rate - rate) * flow.accrued
 
 
@@ -112,7 +112,7 @@ def rest(record: RingRecord) -> None:
 
 def owed(flow: Flow) -> int:
     """Return what a flow with work is owed now, tokens; negative: it is ahead of its rounds."""
-    if flow.state is FlowState.BLOCKED:
+    if flow.state is BLOCKED:
         return flow.base - flow.charged
     rounds = flow.ring.passed(flow)
     if flow.half_visit and rounds > flow.accrued:
@@ -132,7 +132,7 @@ def widest(flows: Iterable[Flow], quantum: int) -> Gap:
 
     Postconditions: 0 <= gap <= bound, unless the core is broken.
     """
-    lags = [(lag(flow, quantum), flow.place, flow) for flow in flows if flow.state is FlowState.ACTIVE]
+    lags = [(lag(flow, quantum), flow.place, flow) for flow in flows if flow.state is ACTIVE]
     if len(lags) < 2:  # noqa: PLR2004 - a pair
         return Gap(0, 0)
     most, least = max(lags)[2], min(lags)[2]  # places are unique, so two flows are never compared

@@ -14,7 +14,7 @@ from streams.core.effects import Revoke, Settlement
 from streams.core.estimator import FP_BITS, follow
 from streams.core.inputs import HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.overload import last_waiting
-from streams.core.records import FlowState, key_of
+from streams.core.records import IDLE, key_of
 from streams.core.removal import is_removed, say_removed
 from streams.core.runs import RunState
 
@@ -160,7 +160,7 @@ def _settle(state: State, flight: Flight, actual: int, outcome: str, *, reported
 def _note_error(state: State, flow: Flow, first: int, charged: int, actual: int) -> None:
     """Keep the figures of the bound while the flow is measured by them: how far one of its attempts was off."""
     ring = flow.ring
-    if flow.state is not FlowState.IDLE and gap.note_error(ring.record, first, charged, actual):
+    if flow.state is not IDLE and gap.note_error(ring.record, first, charged, actual):
         state.out.changed[ring.key] = ring.record
 
 

@@ -38,6 +38,12 @@ class FlowState(IntEnum):
     BLOCKED = 2  # has work but its tenant is at its own cap, or paused: earns nothing
 
 
+# On the path of every run, where looking a member up in its enum would cost as much as a call.
+IDLE: Final = FlowState.IDLE
+ACTIVE: Final = FlowState.ACTIVE
+BLOCKED: Final = FlowState.BLOCKED
+
+
 @dataclass(slots=True)
 class ShardRecord:
     """The shard's own counters."""

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Final
 from streams.core import gap
 from streams.core.flows import NOT_IN_HEAP, Flow
 from streams.core.ledger import fade
-from streams.core.records import RING, FlowState, Key, RingRecord
+from streams.core.records import ACTIVE, BLOCKED, IDLE, RING, FlowState, Key, RingRecord
 
 if TYPE_CHECKING:
     from streams.core.groups import Group
@@ -67,14 +67,14 @@ class Ring:
         """Make a flow known. Its state is taken as it is; call `refresh` when it may have work."""
         self.flows[flow.place] = flow
         flow.ring = self
-        if flow.state is FlowState.ACTIVE:
+        if flow.state is ACTIVE:
             self.active += 1
-        elif flow.state is FlowState.BLOCKED:
+        elif flow.state is BLOCKED:
             self.blocked += 1
 
     def forget(self, flow: Flow) -> None:
         """Know a flow no more. It must be IDLE; its balance is lost, and its place is given to nobody else."""
-        assert flow.state is FlowState.IDLE, "who has work is not forgotten"
+        assert flow.state is IDLE, "who has work is not forgotten"
         del self.flows[flow.place]
 
     def restore(self, flow: Flow) -> None:
@@ -98,9 +98,9 @@ class Ring:
             return
         flow.deficit = self.deficit_now(flow)
         flow.accrued = passed
-        if flow.half_visit and flow.state is not FlowState.BLOCKED:
+        if flow.half_visit and flow.state is not BLOCKED:
             flow.half_visit = False  # the visit that was owed has come
-            if flow.state is FlowState.ACTIVE:
+            if flow.state is ACTIVE:
                 gap.earn_nothing(flow)
         if flow.extra:
             gap.earn_extra(flow)
@@ -121,22 +121,22 @@ class Ring:
             self._end_visit(flow, head)
         state = flow.state
         if head is None:
-            if state is not FlowState.IDLE:
+            if state is not IDLE:
                 self._leave(flow)
         elif not room:
-            if state is not FlowState.BLOCKED:
+            if state is not BLOCKED:
                 self._block(flow)
         else:
-            if state is not FlowState.ACTIVE:
+            if state is not ACTIVE:
                 self._enter(flow)
             self._schedule(flow, head)
 
     def deficit_now(self, flow: Flow) -> int:
         """Return the deficit with all rounds booked that have passed the flow, without booking them."""
         rounds = self.passed(flow) - flow.accrued
-        if rounds <= 0 or flow.state is FlowState.BLOCKED:
+        if rounds <= 0 or flow.state is BLOCKED:
             return flow.deficit
-        if flow.state is FlowState.IDLE:
+        if flow.state is IDLE:
             return fade(flow.deficit, rounds * flow.rate)
         return flow.deficit + (rounds - flow.half_visit) * flow.rate + flow.extra
 
@@ -206,12 +206,12 @@ class Ring:
     def _enter(self, flow: Flow) -> None:
         self.came_back |= not self.active and not self.blocked
         self.catch_up(flow)
-        if flow.state is FlowState.BLOCKED:
+        if flow.state is BLOCKED:
             self.blocked -= 1
             gap.resume(flow)
         else:
             gap.begin(flow)
-        flow.state = FlowState.ACTIVE
+        flow.state = ACTIVE
         self.active += 1
         group = flow.group
         if group is not None:
@@ -220,7 +220,7 @@ class Ring:
 
     def _leave(self, flow: Flow) -> None:
         self.catch_up(flow)
-        self._out(flow, FlowState.IDLE)
+        self._out(flow, IDLE)
         flow.half_visit = False
         flow.deficit = min(0, flow.deficit)
         if not self.active and not self.blocked:
@@ -229,21 +229,21 @@ class Ring:
     def _block(self, flow: Flow) -> None:
         self.came_back |= not self.active and not self.blocked
         self.catch_up(flow)
-        if flow.state is FlowState.IDLE:
+        if flow.state is IDLE:
             gap.begin(flow)
         gap.pause(flow)
-        self._out(flow, FlowState.BLOCKED)
+        self._out(flow, BLOCKED)
         self.blocked += 1
 
     def _out(self, flow: Flow, state: FlowState) -> None:
-        if flow.state is FlowState.ACTIVE:
+        if flow.state is ACTIVE:
             self.active -= 1
             group = flow.group
             if group is not None:
                 group.leave(flow)
                 flow.rate = flow.extra = 0
                 self._share_out(group)
-        elif flow.state is FlowState.BLOCKED:
+        elif flow.state is BLOCKED:
             self.blocked -= 1
         flow.state = state
         flow.eligible = NOT_IN_HEAP

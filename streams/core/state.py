@@ -18,17 +18,17 @@ from streams.core.lost import Lost
 from streams.core.overload import Backlogs, held_bytes, queued_tokens
 from streams.core.policy import Policy
 from streams.core.records import (
+    IDLE,
     SHARD,
     EndedRecord,
     FlowRecord,
-    FlowState,
     PolicyRecord,
     RingRecord,
     ShardRecord,
     key_of,
 )
 from streams.core.ring import Ring
-from streams.core.runs import Flight, Run, RunState
+from streams.core.runs import DELAYED, OVER, QUEUED, Flight, Run, RunState
 from streams.core.timers import Timers
 from streams.core.window import Window
 
@@ -143,17 +143,14 @@ class State:
             tenant = self.tenants[name] = Tenant(name, self.policy.policy.rules_for(name))
         return tenant
 
-    def flow(self, class_: str, tenant: Tenant) -> Flow:
-        """Return the tenant's flow in a class; a new one gets the ring's next place.
+    def new_flow(self, class_: str, tenant: str) -> Flow:
+        """Make the flow of a tenant in a class known; it gets the ring's next place.
 
-        If the shard knows as many flows as it may, a new one may be one that was forgotten since the cursor passed
-        it: so its visit in this round earns nothing, or names that take turns would be visited without end.
+        If the shard knows as many flows as it may, this may be one that was forgotten since the cursor passed it: so
+        its visit in this round earns nothing, or names that take turns would be visited without end.
         """
-        for flow in tenant.flows:
-            if flow.class_ == class_:
-                return flow
         ring = self.rings[class_]
-        record = FlowRecord(class_=class_, tenant=tenant.name, place=ring.record.next_place)
+        record = FlowRecord(class_=class_, tenant=tenant, place=ring.record.next_place)
         ring.record.next_place += 1
         flow = self.add_flow(record)
         flow.accrued = ring.passed(flow)
@@ -186,7 +183,7 @@ class State:
             if flow.state is not before or ring.current is not current:
                 changed[flow.key] = flow
                 changed[ring.key] = ring.record
-                if flow.state is FlowState.IDLE and not flow.open:
+                if flow.state is IDLE and not flow.open:
                     self.rest(flow)
             elif ring.record.max_estimate != largest:
                 changed[ring.key] = ring.record
@@ -202,12 +199,12 @@ class State:
     def close(self, flow: Flow) -> None:
         """Count off something that was open in a flow: a run, a revoked attempt, the account of a lost one."""
         flow.open -= 1
-        if not flow.open and flow.state is FlowState.IDLE:
+        if not flow.open and flow.state is IDLE:
             self.rest(flow)
 
     def enqueue(self, run: Run) -> None:
         """Queue a run, or let it wait for its time first. The caller refreshes the tenant."""
-        run.state = RunState.DELAYED if run.ready_ms > self.record.now_ms else RunState.QUEUED
+        run.state = DELAYED if run.ready_ms > self.record.now_ms else QUEUED
         flow = run.flow
         tenant = flow.account
         tenant.queued_runs += 1
@@ -217,7 +214,7 @@ class State:
             self.backlogs = None
         if self.heaviest is not None and not self.heaviest.note(tenant):
             self.heaviest = None
-        if run.state is RunState.QUEUED:
+        if run.state is QUEUED:
             flow.queue.put(run)
         else:
             self.delays.set(run.ready_ms, run.position, run)
@@ -231,7 +228,7 @@ class State:
         tenant.queued_runs -= 1
         tenant.queued_tokens -= run.estimate
         self.queued_runs -= 1
-        if run.state is RunState.QUEUED:
+        if run.state is QUEUED:
             flow.queue.drop(run, state)
         else:
             run.state = state
@@ -250,7 +247,7 @@ class State:
 
     def drop(self, run: Run) -> None:
         """End a waiting run that is not wanted. One that was never dispatched may be sent again at once."""
-        self.dequeue(run, RunState.ENDED)
+        self.dequeue(run, OVER)
         if run.attempt:  # its attempts must not be numbered from 1 again
             self.end_run(run)
         else:
@@ -287,7 +284,7 @@ class State:
     def forget_run(self, run: Run) -> None:
         """End a run that is no longer queued as if it had never come: its producer may send it again."""
         flow, out = run.flow, self.out
-        run.state = RunState.ENDED
+        run.state = OVER
         tenant, size = flow.account, len(run.body)
         del tenant.runs[run.run_id]
         tenant.held_bytes -= size

@@ -63,7 +63,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "a cap earns nothing: the blocked earn": one(
         "ring",
-        "if rounds <= 0 or flow.state is FlowState.BLOCKED:",
+        "if rounds <= 0 or flow.state is BLOCKED:",
         "if rounds <= 0:",
         f"{RING}::test_a_capped_flow_earns_nothing_until_it_has_room",
     ),
@@ -141,8 +141,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "keeping of debt: it is forgiven on return": one(
         "ring",
-        "        flow.state = FlowState.ACTIVE\n        self.active",
-        "        flow.state, flow.deficit = FlowState.ACTIVE, max(0, flow.deficit)\n        self.active",
+        "        flow.state = ACTIVE\n        self.active",
+        "        flow.state, flow.deficit = ACTIVE, max(0, flow.deficit)\n        self.active",
         f"{RING}::test_debt_is_kept_on_leaving_and_delays_the_next_run",
         "tests/simulation/test_closed_loop.py::test_bursts_that_go_quiet_until_their_bills_are_in_gain_nothing",
     ),
