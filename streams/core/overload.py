@@ -9,14 +9,14 @@ B. Suter et al., "Design considerations for supporting TCP with per-flow queuein
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, Final
 
 from streams.core.counts import DROPPED
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from streams.core.flows import Tenant
     from streams.core.runs import Run
@@ -41,41 +41,50 @@ def held_bytes(tenant: Tenant) -> int:
 
 
 class Backlogs:
-    """Tenants by what they have waiting per weight. Made when it is first needed, dropped when it holds too much.
+    """Tenants by what they have waiting per weight. Made when it is first needed.
 
-    A heap of (-load, name, tenant); an entry that is out of date is put right when it comes up. Loads that grow are
-    noted, so the largest is never below the top. It depends on the tenants alone: the same after a load.
+    A heap of (-load, name); an entry that is out of date is put right when it comes up. Loads that grow are noted, so
+    the largest is never below the top. It depends on the tenants alone: the same after a load.
     """
 
-    __slots__ = ("_heap", "_limit", "load")
+    __slots__ = ("_heap", "_limit", "_tenants", "load")
 
-    def __init__(self, tenants: Iterable[Tenant], load: Callable[[Tenant], int]) -> None:
-        """Begin with those that have something waiting; `load` says how much it is, per weight."""
+    def __init__(self, tenants: Mapping[str, Tenant], load: Callable[[Tenant], int]) -> None:
+        """Begin with those of the `tenants` that have something waiting; `load` says how much it is, per weight."""
         self.load = load
-        self._heap = [(-load(tenant), tenant.name, tenant) for tenant in tenants if tenant.queued_runs]
-        heapify(self._heap)
-        self._limit = 4 * len(self._heap) + _SLACK
+        self._tenants = tenants  # by name: one that is forgotten and named again is another object
+        self._keep(tenants)
 
-    def note(self, tenant: Tenant) -> bool:
-        """Take in that a tenant has more waiting; False: make another, this one holds too much that is out of date."""
-        heappush(self._heap, (-self.load(tenant), tenant.name, tenant))
-        return len(self._heap) <= self._limit
+    def note(self, tenant: Tenant) -> None:
+        """Take in that a tenant has more waiting. O(log n), and now and then O(n) for n that have something waiting."""
+        heappush(self._heap, (-self.load(tenant), tenant.name))
+        if len(self._heap) > self._limit:
+            self._keep(dict.fromkeys(name for _, name in self._heap))
 
     def noted(self) -> dict[str, int]:
         """Return the largest load that is noted of each tenant."""
-        return {name: -load for load, name, _ in sorted(self._heap, key=lambda entry: -entry[0])}
+        return {name: -load for load, name in sorted(self._heap, reverse=True)}
 
     def longest(self) -> Tenant:
         """Return the tenant with the most waiting per weight; of equals the first by name. One must have something."""
-        heap = self._heap
+        heap, tenants = self._heap, self._tenants
         while True:
-            noted, name, tenant = heap[0]
+            noted, name = heap[0]
+            tenant = tenants.get(name)
+            if tenant is None or not tenant.queued_runs:
+                heappop(heap)
+                continue
             load = -self.load(tenant)
-            if noted == load and tenant.queued_runs:
+            if noted == load:
                 return tenant
-            heappop(heap)
-            if tenant.queued_runs:
-                heappush(heap, (load, name, tenant))
+            heapreplace(heap, (load, name))
+
+    def _keep(self, names: Iterable[str]) -> None:
+        """Hold one entry of each of `names` that has something waiting; nobody else has."""
+        known = (tenant for name in names if (tenant := self._tenants.get(name)) is not None)
+        self._heap = [(-self.load(tenant), tenant.name) for tenant in known if tenant.queued_runs]
+        heapify(self._heap)
+        self._limit = 4 * len(self._heap) + _SLACK
 
 
 def may_drop(state: State) -> bool:

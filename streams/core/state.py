@@ -95,7 +95,7 @@ class State:
         self.known_flows = 0  # == flows of all rings
         self.queued_runs = 0  # == sum of the tenants', as is held_bytes
         self.held_bytes = 0  # bodies of the runs that have not ended
-        self.backlogs: Backlogs | None = None  # by tokens that wait; like the next two only while it is needed
+        self.backlogs: Backlogs | None = None  # by tokens that wait; like the next two only once it is needed
         self.heaviest: Backlogs | None = None  # by bytes that are held
         self.resting: Resting | None = None  # flows that may be forgotten
         self.removed: deque[Tenant] = deque()  # their queued runs are to be rejected, see `removal`
@@ -210,10 +210,10 @@ class State:
         tenant.queued_runs += 1
         tenant.queued_tokens += run.estimate
         self.queued_runs += 1
-        if self.backlogs is not None and not self.backlogs.note(tenant):
-            self.backlogs = None
-        if self.heaviest is not None and not self.heaviest.note(tenant):
-            self.heaviest = None
+        if self.backlogs is not None:
+            self.backlogs.note(tenant)
+        if self.heaviest is not None:
+            self.heaviest.note(tenant)
         if run.state is QUEUED:
             flow.queue.put(run)
         else:
@@ -236,13 +236,13 @@ class State:
     def longest_backlog(self) -> Tenant:
         """Return the tenant with the most tokens waiting per weight. One must have something waiting."""
         if self.backlogs is None:
-            self.backlogs = Backlogs(self.tenants.values(), queued_tokens)
+            self.backlogs = Backlogs(self.tenants, queued_tokens)
         return self.backlogs.longest()
 
     def heaviest_backlog(self) -> Tenant:
         """Return the tenant with the most bytes per weight of those that have something waiting. There must be one."""
         if self.heaviest is None:
-            self.heaviest = Backlogs(self.tenants.values(), held_bytes)
+            self.heaviest = Backlogs(self.tenants, held_bytes)
         return self.heaviest.longest()
 
     def drop(self, run: Run) -> None:

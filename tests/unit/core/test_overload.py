@@ -6,9 +6,10 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from streams.core import counts, overload, reasons
+from streams.core.flows import Tenant
 from streams.core.inputs import FAILED, RETURNED
 from streams.core.overload import Backlogs, queued_tokens
-from streams.core.policy import Limits, Policy, TenantRules
+from streams.core.policy import Limits, Memory, Policy, TenantRules
 from tests.builders import make_cancel, make_policy, make_report
 from tests.drivers import START_MS, Driver
 
@@ -222,11 +223,46 @@ def test_the_top_may_be_out_of_date() -> None:
     driver = crowded(dropping(100))
     driver.submit("a", "a1", "a2", "a3")
     driver.submit("b", "b1", "b2")
-    backlogs = Backlogs(driver.shard._state.tenants.values(), queued_tokens)
+    backlogs = Backlogs(driver.shard._state.tenants, queued_tokens)
     assert backlogs.longest().name == "a"
     driver.step(make_cancel("a", "a1"), make_cancel("a", "a2"))
     assert backlogs.longest().name == "b"
     driver.step(make_cancel("a", "a3"), make_cancel("b", "b1"), make_cancel("b", "b2"))
     driver.submit("c", "c1")
-    assert backlogs.note(driver.shard._state.tenants["c"])
+    backlogs.note(driver.shard._state.tenants["c"])
     assert backlogs.longest().name == "c"
+
+
+def test_a_tenant_that_is_forgotten_and_named_again_may_have_as_much_waiting_as_before() -> None:
+    driver = Driver(replace(dropping(1), memory=Memory(flows=2)))
+    driver.submit(BUSY, "r0")
+    driver.submit("a", "a1")
+    driver.submit("a", "a2")  # gives way: from here on loads are noted
+    driver.step(make_cancel("a", "a1"))
+    driver.submit("b", "b1")
+    assert "a" not in driver.shard._state.tenants
+    driver.step(make_cancel("b", "b1"))
+    driver.submit("a", "a3")  # the same load as what is noted of its namesake
+    assert [each.run_id for each in driver.submit("a", "a4").rejections] == ["a4"]
+    assert driver.serve_all() == ["r0", "a3"]
+
+
+def test_idle_tenants_cost_those_who_give_way_nothing() -> None:
+    driver = Driver(dropping(4), doubted=False)
+    driver.submit(BUSY, "r0")
+    for number in range(500):  # known from now on
+        driver.submit(f"idle-{number}", "r", cost=1)
+        driver.step(make_cancel(f"idle-{number}", "r"))
+    looked_at: list[str] = []
+
+    def count(tenant: Tenant) -> int:
+        looked_at.append(tenant.name)
+        return queued_tokens(tenant)
+
+    driver.submit("whale", "w1", "w2", "w3", "w4", "w5")
+    backlogs = driver.shard._state.backlogs
+    assert backlogs is not None
+    backlogs.load = count
+    driver.submit("whale", *[f"x{number}" for number in range(5_000)])
+    assert set(looked_at) == {"whale"}
+    assert driver.shard._state.backlogs is backlogs
