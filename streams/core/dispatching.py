@@ -41,15 +41,14 @@ def _serve(state: State, ring: Ring, *, class_pays: bool) -> bool:
     out, under_way = state.out, ring.current
     flow = ring.next()
     assert flow is not None, "a class with active flows has somebody whose turn it is"
-    if flow is not under_way:  # a visit that has begun is written, even if nothing can be dispatched in it yet
-        out.changed[ring.key] = ring.record
-        out.changed[flow.key] = flow
     run = flow.queue.head()
     assert run is not None, "a flow whose turn it is has work"
-    if not state.window.fits(run.estimate):
-        return False
-    if len(out.dispatches) == MAX_DISPATCHES:
-        state.more = True
+    room = state.window.fits(run.estimate)
+    if not room or len(out.dispatches) == MAX_DISPATCHES:
+        state.more = room
+        if flow is not under_way:  # a visit that has begun is written, even if nothing can be dispatched in it yet
+            out.changed[ring.key] = ring.record
+            out.changed[flow.key] = flow
         return False
     if state.turns is not None:
         state.turns.charge(ring, run.estimate, out.changed, pays=class_pays)

@@ -32,6 +32,39 @@ class Dispatch:
     deficit_before: int  # tokens, just before the charge
     deficit_after: int  # == deficit_before - estimate
 
+    # Written out, as in `Settlement`: in compiled code the one that `dataclass` makes would be interpreted.
+    def __init__(  # noqa: PLR0917 - by position: by name it costs twice as much, once for each run
+        self,
+        seq: int,
+        tenant: str,
+        run_id: str,
+        workflow: str,
+        class_: str,
+        attempt: int,
+        estimate: int,
+        lease_ms: int,
+        deadline_ms: int | None,
+        body: bytes,
+        submitted_ms: int,
+        round: int,  # noqa: A002 - it is the ring's word
+        deficit_before: int,
+        deficit_after: int,
+    ) -> None:
+        self.seq = seq
+        self.tenant = tenant
+        self.run_id = run_id
+        self.workflow = workflow
+        self.class_ = class_
+        self.attempt = attempt
+        self.estimate = estimate
+        self.lease_ms = lease_ms
+        self.deadline_ms = deadline_ms
+        self.body = body
+        self.submitted_ms = submitted_ms
+        self.round = round
+        self.deficit_before = deficit_before
+        self.deficit_after = deficit_after
+
 
 @dataclass(slots=True)
 class Revoke:
@@ -70,6 +103,24 @@ class Settlement:
     estimate: int  # tokens charged at dispatch (amending: by the first settlement)
     actual: int  # tokens charged in the end
     reported: bool  # False: the worker named no usage, so the estimate stands
+
+    def __init__(  # noqa: PLR0917 - see `Dispatch`
+        self,
+        tenant: str,
+        run_id: str,
+        attempt: int,
+        outcome: str,
+        estimate: int,
+        actual: int,
+        reported: bool,  # noqa: FBT001 - see `Dispatch`
+    ) -> None:
+        self.tenant = tenant
+        self.run_id = run_id
+        self.attempt = attempt
+        self.outcome = outcome
+        self.estimate = estimate
+        self.actual = actual
+        self.reported = reported
 
 
 class Effects:

@@ -56,6 +56,9 @@ class _Mean:
         self.sum_fp = 0
         self.number = 0
 
+    def mean_fp(self) -> int:
+        return self.sum_fp // self.number
+
 
 class _OfTenant(_Mean):
     """The histories of a tenant by workflow, the least recently used first, and their mean."""
@@ -86,7 +89,7 @@ class History(HistoryRecord):
     def follow(self, actual: int, estimate: int, decay: int) -> None:
         """Take in one run's cost, here and in the means above."""
         self.count += 1
-        runs = min(self.count, decay)  # the plain mean of the first ones
+        runs = self.count if self.count < decay else decay  # the plain mean of the first ones
         mean_fp = self.mean_fp
         self.mean_fp = follow(mean_fp, actual << FP_BITS, runs)
         self.error_fp = follow(self.error_fp, abs(actual - estimate) << FP_BITS, runs)
@@ -131,11 +134,12 @@ class Estimator:
             tokens = hint
         else:
             tokens = self._from_history(submit.tenant, submit.workflow, default, rules.prior_runs)
-            if hint is not None and rules.source == "max":
-                tokens = max(tokens, hint)
+            if hint is not None and hint > tokens and rules.source == "max":
+                tokens = hint
         if submit.max_tokens is not None:
             tokens = min(tokens, submit.max_tokens)
-        return max(tokens, rules.min_charge)
+        least = rules.min_charge
+        return tokens if tokens > least else least
 
     def learn(
         self, flight: FlightRecord, actual: int, *, use: int, policy: Policy, changed: dict[Key, Record | None]
@@ -199,15 +203,10 @@ class Estimator:
         of_tenant = self.tenants.get(tenant)
         history = of_tenant.histories.get(workflow) if of_tenant is not None else None
         if history is None:
-            return (self._prior_fp(tenant, workflow, default) + _HALF) >> FP_BITS
-        if history.count >= prior_runs << 8:  # the prior weighs less than 1/256
+            mean = self.workflows.get(workflow) or of_tenant
+            return (mean.mean_fp() + _HALF) >> FP_BITS if mean is not None else default
+        count = history.count
+        if count >= prior_runs << 8:  # the prior weighs less than 1/256
             return (history.mean_fp + _HALF) >> FP_BITS
-        prior_fp = self._prior_fp(tenant, workflow, default)
-        blend_fp = (prior_fp * prior_runs + history.mean_fp * history.count) // (prior_runs + history.count)
+        blend_fp = (history.of_workflow.mean_fp() * prior_runs + history.mean_fp * count) // (prior_runs + count)
         return (blend_fp + _HALF) >> FP_BITS
-
-    def _prior_fp(self, tenant: str, workflow: str, default: int) -> int:
-        for mean in (self.workflows.get(workflow), self.tenants.get(tenant)):
-            if mean is not None:
-                return mean.sum_fp // mean.number
-        return default << FP_BITS

@@ -269,15 +269,18 @@ class Ring:
         if head is None:
             head = flow.queue.head()
             assert head is not None, "an active flow has work"
-        self.record.max_estimate = max(self.record.max_estimate, head.estimate)
-        visits = -((flow.deficit + flow.extra - head.estimate) // flow.rate)  # == ceil((estimate - deficit) / rate)
+        record, cost = self.record, head.estimate
+        if cost > record.max_estimate:
+            record.max_estimate = cost
+        visits = -((flow.deficit + flow.extra - cost) // flow.rate)  # == ceil((cost - deficit) / rate)
         if visits < 1:
             visits = 1
         elif flow.half_visit:
             visits += 1  # the next visit earns nothing
         eligible = flow.accrued + visits
-        earliest = self.passed(flow) + 1
-        eligible = max(eligible, earliest)
+        earliest = record.round + 1 if flow.place <= record.cursor else record.round  # == passed(flow) + 1
+        if eligible < earliest:
+            eligible = earliest
         if eligible == flow.eligible:
             return
         flow.eligible = eligible

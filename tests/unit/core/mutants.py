@@ -69,8 +69,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "one visit a round: who returns is visited again": one(
         "ring",
-        "        eligible = max(eligible, earliest)\n",
-        "        eligible = min(eligible, earliest)\n",
+        "        if eligible < earliest:\n",
+        "        if eligible > earliest:\n",
         f"{RING}::test_a_head_dearer_than_a_quantum_waits_its_rounds_and_blocks_nobody",
     ),
     "a newcomer waits for the next round": one(
@@ -250,7 +250,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "the bound: a dear head that is taken back is not counted": one(
         "ring",
-        "        self.record.max_estimate = max(self.record.max_estimate, head.estimate)\n",
+        "        if cost > record.max_estimate:\n            record.max_estimate = cost\n",
         "",
         "tests/unit/core/test_gap.py::test_a_dear_head_that_is_taken_back_has_let_credit_grow",
     ),
@@ -305,9 +305,15 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "the clock of the classes leaves its row": one(
         "classes",
-        "        if clock > REBASE:\n",
-        "        if clock < 0:\n",
+        "        if not -REBASE <= self._record.clock <= REBASE:\n",
+        "        if tokens == 0:\n",
         f"{CLASSES}::test_the_clock_is_set_back_before_it_leaves_a_row_and_no_turn_changes",
+    ),
+    "the tags of the classes leave their rows": one(
+        "classes",
+        "    return min(max(tag, clock - FURTHEST), clock + FURTHEST)\n",
+        "    return tag\n",
+        f"{CLASSES}::test_whatever_runs_cost_clock_and_tags_fit_their_rows[1-1000000000000-shares]",
     ),
     # Attempts, policies, takeovers.
     "an outage expires leases": one(
