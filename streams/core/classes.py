@@ -46,12 +46,13 @@ if TYPE_CHECKING:
     from streams.core.ring import Ring
 
 # Virtual time of one token at a share of 1. Divisible by 1 to 12, by 100 and by what people give as weights; for other
-# shares the error is below share / UNIT of a token a run. The dearest run there may be (10^12 tokens) still fits the 64
-# bits of a row thirty times over.
+# shares the error is below share / UNIT of a token a run. The dearest run there may be (10^12 tokens) fits the 64 bits
+# of a row thirty times over. A class that is further from the clock than eight of those is taken to be no further.
 UNIT: Final = 277_200
 PERCENT: Final = 100
 MILLION: Final = 1_000_000
-REBASE: Final = 1 << 61  # the clock is set back before it leaves those 64 bits
+REBASE: Final = 1 << 61  # the clock is set to 0 before it leaves those 64 bits
+FURTHEST: Final = 1 << 61  # the most by which a tag differs from the clock when it is booked
 
 
 class Turns:
@@ -92,11 +93,14 @@ class Turns:
 
     def correct(self, ring: Ring, tokens: int, changed: dict[Key, Record | None], *, pays: bool) -> None:
         """Book tokens of an attempt of the class beyond what it was charged before; negative: it was charged more."""
+        if not -REBASE <= self._record.clock <= REBASE:
+            self._rebase(changed)
         if not self.by_weight:
             self._advance(tokens * UNIT // PERCENT, ring, changed)
         share = self.shares.get(ring.record.class_)
         if share is not None:
-            ring.record.tag += tokens * UNIT // (share if pays or self.by_weight else PERCENT)
+            time = tokens * UNIT // (share if pays or self.by_weight else PERCENT)
+            ring.record.tag = _near(ring.record.tag + time, self._record.clock)
             changed[ring.key] = ring.record
 
     def welcome(self, changed: dict[Key, Record | None]) -> None:
@@ -108,8 +112,6 @@ class Turns:
                 if ring.record.tag < clock:
                     ring.record.tag = clock
                     changed[ring.key] = ring.record
-        if clock > REBASE:
-            self._rebase(changed)
 
     def succeed(self, before: Turns | None, changed: dict[Key, Record | None]) -> None:
         """Take over from the turns under another policy: who had no share of this kind till now begins at the clock."""
@@ -165,8 +167,13 @@ class Turns:
         for ring in self._sharing:
             if ring.record.next_place:
                 idle = not ring.active and not ring.blocked
-                ring.record.tag = max(ring.record.tag - clock, 0) if idle else ring.record.tag - clock
+                tag = _near(ring.record.tag - clock, 0)
+                ring.record.tag = max(tag, 0) if idle else tag
                 changed[ring.key] = ring.record
+
+
+def _near(tag: int, clock: int) -> int:
+    return min(max(tag, clock - FURTHEST), clock + FURTHEST)
 
 
 def turns_of(policy: Policy, rings: Mapping[str, Ring], record: ShardRecord) -> Turns | None:

@@ -313,6 +313,23 @@ def test_the_clock_is_set_back_before_it_leaves_a_row_and_no_turn_changes(
     assert clock(driver) < most * UNIT
 
 
+DEAREST = 10**12  # tokens: the most that a request or a report may state
+
+
+@pytest.mark.parametrize(
+    "policy", [by_weight(runs=100, high=1, low=1), in_order(runs=100, high=1, low=1)], ids=["shares", "strict"]
+)
+@pytest.mark.parametrize(("said", "spent"), [(DEAREST, 1), (1, DEAREST)])
+def test_whatever_runs_cost_clock_and_tags_fit_their_rows(policy: Policy, said: int, spent: int) -> None:
+    """A row that can't be written would stop its shard, and stop it again after every takeover."""
+    driver = Driver(replace(policy, quantum=DEAREST))
+    queue(driver, high=[said] * 300, low=[said] * 300)
+    for done in range(0, 600, 100):
+        driver.succeed(*driver.dispatches[done : done + 100], tokens=spent)
+        assert max(abs(clock(driver)), abs(tag(driver, "high")), abs(tag(driver, "low"))) < 1 << 63
+    assert len(driver.dispatches) == 600
+
+
 def test_how_far_classes_are_from_their_shares() -> None:
     driver = Driver(by_weight(high=3, low=1))
     queue(driver, high=[100] * 7, low=[100] * 3)
