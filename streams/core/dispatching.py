@@ -66,7 +66,8 @@ def _start(state: State, flow: Flow, run: Run, *, class_pays: bool) -> None:
     ledger.charge(flow, run.estimate)
     flow.dispatched += 1
     # Arguments by position here and below: by name they cost twice as much, once for each run.
-    flight = Flight(run, record.seq, record.now_ms, record.now_ms - record.outage_ms + run.lease_ms, class_pays)
+    flight = Flight(run, flow, record.seq, record.now_ms, record.now_ms - record.outage_ms + run.lease_ms)
+    flight.class_pays = class_pays
     state.hold(flight)
     if flow.account.flight_runs > flow.peak:
         flow.peak = flow.account.flight_runs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -12,9 +11,6 @@ if TYPE_CHECKING:
     from streams.core.flows import Flow
     from streams.core.inputs import Submit
     from streams.core.records import Key
-
-_RUN_FIELDS: Final = [each.name for each in fields(RunRecord)]
-_FLIGHT_FIELDS: Final = [each.name for each in fields(FlightRecord)]
 
 
 class RunState(IntEnum):
@@ -43,33 +39,21 @@ class Run(RunRecord):
     __slots__ = ("after", "attempt", "before", "flow", "lost", "ready_ms", "retried", "state", "tries")
 
     # Not by the record's own constructor: one call less for each run, and none that is interpreted in compiled code.
-    def __init__(self, submit: Submit, flow: Flow, estimate: int, max_attempts: int, lease_ms: int) -> None:
-        """Join a flow with what a request says and what the policy makes of it."""
+    def __init__(self, given: Submit | RunRecord, flow: Flow, estimate: int, max_attempts: int, lease_ms: int) -> None:
+        """Join a flow with what a request says and the policy makes of it. It was never dispatched."""
         self.tenant = flow.tenant
-        self.run_id = submit.run_id
-        self.workflow = submit.workflow
+        self.run_id = given.run_id
+        self.workflow = given.workflow
         self.class_ = flow.class_
-        self.position = submit.position
+        self.position = given.position
         self.estimate = estimate
-        self.max_tokens = submit.max_tokens
-        self.deadline_ms = submit.deadline_ms
+        self.max_tokens = given.max_tokens
+        self.deadline_ms = given.deadline_ms
         self.max_attempts = max_attempts
         self.lease_ms = lease_ms
-        self.submitted_ms = submit.submitted_ms
-        self.not_before_ms = submit.not_before_ms or 0
-        self.body = submit.body
-        self._begin(flow)
-
-    @classmethod
-    def adopt(cls, record: RunRecord, flow: Flow) -> Run:
-        """Return the living form of a record that was loaded: queued, never dispatched."""
-        self = cls.__new__(cls)
-        for name in _RUN_FIELDS:
-            setattr(self, name, getattr(record, name))
-        self._begin(flow)
-        return self
-
-    def _begin(self, flow: Flow) -> None:
+        self.submitted_ms = given.submitted_ms
+        self.not_before_ms = given.not_before_ms or 0
+        self.body = given.body
         self.flow = flow
         self.before: Run | None = None  # its neighbours in the flow's queue, see `fifo`
         self.after: Run | None = None
@@ -79,6 +63,11 @@ class Run(RunRecord):
         self.ready_ms = self.not_before_ms
         self.lost: dict[int, int] = {}  # attempt -> tokens charged, for attempts given up as lost
         self.retried = False  # it has a `RetryRecord`
+
+    @classmethod
+    def adopt(cls, record: RunRecord, flow: Flow) -> Run:
+        """Return the living form of a record that was loaded: queued, never dispatched."""
+        return cls(record, flow, record.estimate, record.max_attempts, record.lease_ms)
 
     @property
     def key(self) -> Key:
@@ -116,37 +105,36 @@ class Flight(FlightRecord):
 
     __slots__ = ("flow", "key", "open")
 
-    def __init__(self, run: Run, seq: int, now_ms: int, expires_ms: int, class_pays: bool) -> None:  # noqa: FBT001 - by position, once for each run
-        """Begin the run's present attempt: nobody has been heard of it yet."""
-        self.tenant = run.tenant
-        self.run_id = run.run_id
-        self.class_ = run.class_
-        self.workflow = run.workflow
-        self.attempt = run.attempt
-        self.tries = run.tries
+    # As with a run: not by the record's own constructor.
+    def __init__(self, given: Run | FlightRecord, flow: Flow, seq: int, dispatched_ms: int, expires_ms: int) -> None:
+        """Begin the present attempt of a run: it is charged the estimate, and nobody has heard of it yet."""
+        self.tenant = flow.tenant
+        self.run_id = given.run_id
+        self.class_ = flow.class_
+        self.workflow = given.workflow
+        self.attempt = given.attempt
+        self.tries = given.tries
         self.seq = seq
-        self.dispatched_ms = now_ms
-        self.estimate = self.charged = run.estimate
+        self.dispatched_ms = dispatched_ms
+        self.estimate = given.estimate
+        self.charged = given.estimate
         self.reported = 0
         self.expires_ms = expires_ms
-        self.lease_ms = run.lease_ms
-        self.heard = self.revoked = False
-        self.class_pays = class_pays
-        self._begin(run.flow)
+        self.lease_ms = given.lease_ms
+        self.heard = False
+        self.revoked = False
+        self.class_pays = False
+        self.flow = flow
+        self.key: Key = (FLIGHT, flow.tenant, given.run_id, str(given.attempt))
+        self.open = True  # until it is settled
 
     @classmethod
     def adopt(cls, record: FlightRecord, flow: Flow) -> Flight:
         """Return the living form of a record that was loaded."""
-        self = cls.__new__(cls)
-        for name in _FLIGHT_FIELDS:
-            setattr(self, name, getattr(record, name))
-        self._begin(flow)
+        self = cls(record, flow, record.seq, record.dispatched_ms, record.expires_ms)
+        self.charged, self.reported = record.charged, record.reported
+        self.heard, self.revoked, self.class_pays = record.heard, record.revoked, record.class_pays
         return self
-
-    def _begin(self, flow: Flow) -> None:
-        self.flow = flow
-        self.key: Key = (FLIGHT, self.tenant, self.run_id, str(self.attempt))
-        self.open = True  # until it is settled
 
     def due_ms(self) -> int | None:
         """Return when its lease runs out, on the lease clock; None once it is settled."""
