@@ -25,17 +25,21 @@ MAX_ENDED_BYTES: Final = 8 << 20  # and no more of their payloads, each of which
 MAX_PAGES: Final = 500  # forgotten in one step: it writes one at most, so it keeps up with any number
 
 
-def run_timers(state: State) -> bool:
+def run_timers(state: State) -> None:
     """Do what is due. Called after the inputs, so a report that came in time is never overtaken by its lease.
 
-    Returns whether all of it is done. If not (`MAX_ENDED`, `MAX_ENDED_BYTES`), `state.more` is set and nothing may be
-    dispatched in this step: a run past its deadline, or of a tenant that was removed, would be.
+    If not all of it can be done in one step (`MAX_ENDED`, `MAX_ENDED_BYTES`), `state.more` is set. What is past its
+    deadline is set aside at once all the same, and removed tenants are barred: so none of it is dispatched, and however
+    many are filed with one deadline, nobody else has to wait until all of them have been rejected.
     """
     most_bytes = state.given_up_bytes + MAX_ENDED_BYTES
     for ended, _ in enumerate(_end_what_is_due(state), start=1):
         if ended == MAX_ENDED or state.given_up_bytes >= most_bytes:
             state.more = True
             break
+    for run in state.deadlines.pop_due(state.record.now_ms):
+        state.set_aside(run)
+        state.refresh(run.flow.account)
     for run in state.delays.pop_due(state.record.now_ms):
         run.state = RunState.QUEUED
         run.flow.queue.put(run)
@@ -43,8 +47,8 @@ def run_timers(state: State) -> bool:
     state.leases.tidy(len(state.flights))
     state.delays.tidy(state.queued_runs)
     state.deadlines.tidy(state.queued_runs)
+    state.overdue.tidy(state.queued_runs)
     _forget(state)
-    return not state.more
 
 
 def _end_what_is_due(state: State) -> Iterator[None]:
@@ -52,9 +56,10 @@ def _end_what_is_due(state: State) -> Iterator[None]:
     for flight in state.leases.pop_due(state.lease_now):
         outcomes.lose(state, flight)
         yield
-    for run in state.deadlines.pop_due(state.record.now_ms):
-        outcomes.expire(state, run)
-        yield
+    for timers in (state.overdue, state.deadlines):
+        for run in timers.pop_due(state.record.now_ms):
+            outcomes.expire(state, run)
+            yield
     yield from reject_removed(state)
 
 
@@ -79,7 +84,7 @@ def _forget(state: State) -> None:
 
 def next_due(state: State) -> int | None:
     """Return the wall-clock ms at which a step is due even if nothing comes in."""
-    if state.more or state.removed:
+    if state.more or state.removed or state.overdue.next_due() is not None:
         return state.record.now_ms
     lease = state.leases.next_due()
     times = [state.delays.next_due(), state.deadlines.next_due()]

@@ -9,7 +9,7 @@ from streams.core.records import FLOW, FlowRecord, fields_of
 
 if TYPE_CHECKING:
     from streams.core.groups import Group
-    from streams.core.policy import TenantRules
+    from streams.core.policy import Policy, TenantRules
     from streams.core.records import Key
     from streams.core.ring import Ring
     from streams.core.runs import Run
@@ -22,6 +22,7 @@ class Tenant:
     """What a tenant has queued and in flight, over all its flows."""
 
     __slots__ = (
+        "barred",
         "flight_runs",
         "flight_tokens",
         "flows",
@@ -38,6 +39,7 @@ class Tenant:
         """Begin with nothing."""
         self.name = name
         self.rules = rules
+        self.barred = rules.paused  # or its runs are to be rejected: nothing of it may start
         self.runs: dict[str, Run] = {}  # by run_id: every run that has not ended
         self.gaps = 0  # entries that have been taken out of `runs` where it is searched from its end
         self.flows: list[Flow] = []  # one per class it has used
@@ -54,11 +56,16 @@ class Tenant:
                 return flow
         return None
 
+    def obey(self, policy: Policy) -> None:
+        """Take over what a policy says of the tenant. The caller refreshes it."""
+        self.rules = policy.rules_for(self.name)
+        self.barred = self.rules.paused or policy.removes(self.name)
+
     def has_room(self, tokens: int) -> bool:
         """Tell whether the tenant's own caps let a run of `tokens` start. A run bigger than the cap goes alone."""
-        rules = self.rules
-        if rules.paused:
+        if self.barred:
             return False
+        rules = self.rules
         if rules.max_runs_in_flight is not None and self.flight_runs >= rules.max_runs_in_flight:
             return False
         cap = rules.max_tokens_in_flight

@@ -70,6 +70,8 @@ def _check_rules(state: State) -> None:
     _require(list(state.rings)[: len(names)] == names, "classes: not in the policy's order")
     for tenant in state.tenants.values():
         _require(tenant.rules == policy.rules_for(tenant.name), f"{tenant.name}: rules of another policy")
+        barred = tenant.rules.paused or policy.removes(tenant.name)
+        _require(tenant.barred == barred, f"{tenant.name}: barred, or not, against the policy")
     for ring in state.rings.values():
         _check_rates(ring, policy)
 
@@ -103,7 +105,7 @@ def _check_turns(state: State) -> None:
 
 
 def _check_queues(state: State) -> None:
-    total = 0
+    total, now = 0, state.record.now_ms
     for tenant in state.tenants.values():
         waiting = [run for run in tenant.runs.values() if run.state is not RunState.IN_FLIGHT]
         _require(tenant.queued_runs == len(waiting), f"{tenant.name}: queued runs")
@@ -111,6 +113,8 @@ def _check_queues(state: State) -> None:
         total += len(waiting)
         for run in tenant.runs.values():
             _require(run.state is not RunState.ENDED, f"{tenant.name}: run {run.run_id} has ended and is still known")
+            overdue = run.state is not RunState.IN_FLIGHT and run.deadline_ms is not None and run.deadline_ms <= now
+            _require(overdue == (run.state is RunState.OVERDUE), f"{tenant.name}: run {run.run_id} is overdue or not")
             in_flight = (run.tenant, run.run_id, run.attempt) in state.flights
             _require(
                 in_flight or run.state is not RunState.IN_FLIGHT, f"{tenant.name}: run {run.run_id} has no attempt"
@@ -139,7 +143,11 @@ def _check_accounts(state: State) -> None:
 def _check_timers(state: State) -> None:
     """Each item that waits has an entry that comes up in time: an item that was put off may have an earlier one."""
     leases = state.leases.earliest()
-    waits = ((state.delays.earliest(), Run.ready_due_ms), (state.deadlines.earliest(), Run.deadline_due_ms))
+    waits = (
+        (state.delays.earliest(), Run.ready_due_ms),
+        (state.deadlines.earliest(), Run.deadline_due_ms),
+        (state.overdue.earliest(), Run.overdue_since_ms),
+    )
     for flight in state.flights.values():
         _require(flight.seq <= state.record.seq, f"{flight.tenant}: an attempt is ahead of the sequence")
         _require(leases.get(flight.seq, flight.expires_ms + 1) <= flight.expires_ms, f"{flight.tenant}: no lease timer")

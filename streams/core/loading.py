@@ -118,6 +118,8 @@ def _restore_runs(state: State, by_kind: _Sorted) -> None:
             run.attempt, run.tries, run.state = flight.attempt, flight.tries, RunState.IN_FLIGHT
         else:
             state.enqueue(run)
+    for overdue in state.deadlines.pop_due(state.record.now_ms):
+        state.set_aside(overdue)
     for tenant, run_id in (*retries, *current):
         message = f"run {run_id!r} of tenant {tenant!r} has attempts but no row of its own"
         raise ValueError(message)

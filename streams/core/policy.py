@@ -114,3 +114,7 @@ class Policy:
     def rules_for(self, tenant: str) -> TenantRules:
         """Return what holds for `tenant`: its own rules, else the default's."""
         return self.tenants.get(tenant, self.default)
+
+    def removes(self, tenant: str) -> bool:
+        """Tell whether the runs of `tenant` are to be rejected, since it is not named (any more)."""
+        return self.closed and self.on_removal == "reject" and tenant not in self.tenants

@@ -31,7 +31,7 @@ def set_policy(state: State, change: SetPolicy) -> None:
     for ring in state.rings.values():
         ring.groups.clear()
     for tenant in state.tenants.values():
-        tenant.rules = change.policy.rules_for(tenant.name)
+        tenant.obey(change.policy)
         for flow in tenant.flows:
             groups.assign(flow, change.policy)
     for tenant in state.tenants.values():

@@ -1,8 +1,8 @@
 """What becomes of the runs of a tenant that a closed policy no longer names, if the policy says `reject`.
 
-Those that wait are rejected, oldest first, as many in a step as may end by themselves (see `expiry`), and nothing is
-dispatched before it is done. What is in flight runs to its end and is charged; if it comes back it is rejected too.
-If the tenant is named again meanwhile, what is left goes on at its place.
+Those that wait are rejected, oldest first, as many in a step as may end by themselves (see `expiry`); till then the
+tenant is barred, as if it was paused. What is in flight runs to its end and is charged; if it comes back it is rejected
+too. If the tenant is named again meanwhile, what is left goes on at its place.
 Under `serve`, the default, nothing of this happens: who is no longer named is served to the end by the `[default]`
 rules, and only new requests are refused.
 """
@@ -26,8 +26,7 @@ _LOOK: Final = 2_000  # waiting runs that are gathered at once: passing over tho
 
 def is_removed(state: State, tenant: str) -> bool:
     """Tell whether the runs of a tenant are to be rejected."""
-    policy = state.policy.policy
-    return policy.closed and policy.on_removal == "reject" and tenant not in policy.tenants
+    return state.policy.policy.removes(tenant)
 
 
 def find_removed(state: State) -> None:

@@ -20,6 +20,7 @@ class RunState(IntEnum):
     DELAYED = 1  # waits outside the ring for `ready_ms`
     IN_FLIGHT = 2
     ENDED = 3
+    OVERDUE = 4  # its deadline has passed: out of its queue, to be rejected by and by
 
 
 # On the path of every run, where looking a member up in its enum would cost as much as a call.
@@ -94,6 +95,10 @@ class Run(RunRecord):
     def ready_due_ms(self) -> int | None:
         """Return the end of the pause it waits for; None if it does not wait."""
         return self.ready_ms if self.state is DELAYED else None
+
+    def overdue_since_ms(self) -> int | None:
+        """Return the deadline that it has missed, as long as that is still to be said; else None."""
+        return self.deadline_ms if self.state is RunState.OVERDUE else None
 
     def deadline_due_ms(self) -> int | None:
         """Return the deadline by which it must have been dispatched; None if there is none, or it has been."""

@@ -68,11 +68,10 @@ class Shard:
                 set_policy(state, given)
             else:
                 self._take_over(given.epoch)
-        all_done = run_timers(state)
+        run_timers(state)
         if state.turns is not None:
             state.turns.welcome(out.changed)
-        if all_done:
-            fill_window(state)
+        fill_window(state)
         if out.dispatches or out.settlements:
             state.record.moved_ms = out.now_ms
         if out.dispatches:

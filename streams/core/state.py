@@ -61,6 +61,7 @@ class State:
         "lost",
         "more",
         "out",
+        "overdue",
         "pages",
         "policy",
         "queued_runs",
@@ -89,6 +90,7 @@ class State:
         self.leases: Timers[Flight] = Timers(Flight.due_ms)  # on the lease clock: now_ms - outage_ms
         self.delays: Timers[Run] = Timers(Run.ready_due_ms)  # on the wall clock, as are deadlines
         self.deadlines: Timers[Run] = Timers(Run.deadline_due_ms)
+        self.overdue: Timers[Run] = Timers(Run.overdue_since_ms)
         self.pages: deque[EndedRecord] = deque()  # oldest first
         self.ended: set[tuple[str, str]] = set()  # == the runs on the pages
         self.lost = Lost()  # accounts on the pages that may still be amended
@@ -140,7 +142,9 @@ class State:
         """Return a tenant, known or new."""
         tenant = self.tenants.get(name)
         if tenant is None:
-            tenant = self.tenants[name] = Tenant(name, self.policy.policy.rules_for(name))
+            policy = self.policy.policy
+            tenant = self.tenants[name] = Tenant(name, policy.rules_for(name))
+            tenant.barred |= policy.removes(name)
         return tenant
 
     def new_flow(self, class_: str, tenant: str) -> Flow:
@@ -232,6 +236,18 @@ class State:
             flow.queue.drop(run, state)
         else:
             run.state = state
+
+    def set_aside(self, run: Run) -> None:
+        """Take a queued or delayed run that is overdue out of its queue; it still counts as waiting.
+
+        The caller refreshes the tenant.
+        """
+        if run.state is QUEUED:
+            run.flow.queue.drop(run, RunState.OVERDUE)
+        else:
+            run.state = RunState.OVERDUE
+        assert run.deadline_ms is not None, "what is overdue has a deadline"
+        self.overdue.set(run.deadline_ms, run.position, run)
 
     def longest_backlog(self) -> Tenant:
         """Return the tenant with the most tokens waiting per weight. One must have something waiting."""

@@ -25,7 +25,7 @@ WINDOW_TOKENS: Final = "window_tokens"  # it is next, and the window has no room
 CLASS: Final = "class"  # another class goes first
 CAP_RUNS: Final = "cap_runs"  # its tenant has as many runs in flight as it may
 CAP_TOKENS: Final = "cap_tokens"  # its tenant has no room for the head's tokens
-PAUSED: Final = "paused"  # its tenant is paused; of a shard: so are all that have something queued
+PAUSED: Final = "paused"  # its tenant is paused, or removed; of a shard: so are all that have something queued
 DELAYED: Final = "delayed"  # all it has waits for its time
 
 SKIPS: Final = (NOTHING, TURN, VISIT, WINDOW_RUNS, WINDOW_TOKENS, CLASS, CAP_RUNS, CAP_TOKENS, PAUSED, DELAYED)
@@ -71,7 +71,9 @@ class Line:
             return self._room(STEP)
         if any(ring.blocked for ring in state.rings.values()):
             waiting = [tenant for tenant in state.tenants.values() if tenant.queued_runs]
-            return PAUSED if all(tenant.rules.paused for tenant in waiting) else CAPS
+            return PAUSED if all(tenant.barred for tenant in waiting) else CAPS
+        if state.overdue.next_due() is not None:
+            return STEP
         return TIME if state.queued_runs else WORK
 
     def stuck(self) -> bool:
@@ -118,10 +120,9 @@ def _first_of(ring: Ring) -> Flow:
 
 def _cap(tenant: Tenant) -> str:
     """Return which of its own rules holds a blocked tenant back."""
-    rules = tenant.rules
-    if rules.paused:
+    if tenant.barred:
         return PAUSED
-    limit = rules.max_runs_in_flight
+    limit = tenant.rules.max_runs_in_flight
     return CAP_RUNS if limit is not None and tenant.flight_runs >= limit else CAP_TOKENS
 
 

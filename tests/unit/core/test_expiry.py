@@ -9,9 +9,9 @@ import pytest
 from streams.core import counts, expiry, reasons
 from streams.core.expiry import MAX_ENDED
 from streams.core.inputs import HEARTBEAT, RETURNED
-from streams.core.policy import Leases, Memory
+from streams.core.policy import Leases, Limits, Memory
 from streams.core.records import EndedRecord
-from tests.builders import make_policy, make_report
+from tests.builders import make_cancel, make_policy, make_report
 from tests.drivers import START_MS, Driver
 
 LEASES = Leases(lease_ms=100, max_lease_ms=1_000, backoff_ms=10)
@@ -158,13 +158,14 @@ def test_many_deadlines_at_once_take_many_steps_and_nothing_is_dispatched_past_i
     number = 2 * MAX_ENDED + 10
     driver.submit("a", *[f"r{each}" for each in range(number)], deadline_ms=START_MS + 50)
     (blocker,) = driver.dispatches
+    driver.submit("b", "b1")
     first = driver.step(make_report(blocker, tokens=1), after_ms=60)
-    assert (len(first.rejections), first.dispatches) == (MAX_ENDED, [])
+    assert (len(first.rejections), [each.run_id for each in first.dispatches]) == (MAX_ENDED, ["b1"])
     assert driver.shard.next_timer_ms() == driver.now_ms
     second, third = driver.step(), driver.step()
     assert (len(second.rejections), len(third.rejections)) == (MAX_ENDED, 10)
-    assert driver.shard.next_timer_ms() is None
-    assert driver.served() == ["blocker"]
+    assert driver.shard.snapshot().shard.queued_runs == 0
+    assert driver.served() == ["blocker", "b1"]
 
 
 def test_many_leases_at_once_take_many_steps() -> None:
@@ -174,8 +175,40 @@ def test_many_leases_at_once_take_many_steps() -> None:
     driver.step()
     assert len(driver.dispatches) == number
     first = driver.step(after_ms=100)
-    assert (len(first.settlements), first.dispatches) == (MAX_ENDED, [])
+    assert len(first.settlements) == MAX_ENDED
     assert len(driver.step().settlements) == 10
+
+
+def test_a_flood_of_short_deadlines_keeps_nobody_from_being_served() -> None:
+    """As many as a step may reject, in every step: others are dispatched all the same."""
+    driver = Driver(make_policy(runs=1))
+    driver.submit("calm", *[f"c{each}" for each in range(6)])
+    with patch.object(expiry, "MAX_ENDED", 3):
+        for number in range(1, 6):
+            flood = driver.requests("flood", [f"f{number}-{each}" for each in range(8)], deadline_ms=driver.now_ms + 1)
+            done = make_report(driver.dispatches[-1], tokens=driver.dispatches[-1].estimate)
+            driver.step(*flood, after_ms=0)
+            driver.step(done, after_ms=1)
+        assert driver.served() == [f"c{number}" for number in range(6)]
+        view = driver.shard.snapshot().shard
+        assert (view.queued_runs, view.waiting_for) == (13, "step")  # 8 came each time, and 3 + 3 went but the first
+        driver.take_over()
+        assert driver.shard.next_timer_ms() == driver.now_ms
+        assert len(driver.step().rejections) == 3
+
+
+def test_what_is_overdue_can_be_cancelled_and_can_give_way() -> None:
+    policy = make_policy(runs=1, limits=Limits(max_queued_runs=4, overload="drop_longest"))
+    driver = Driver(policy)
+    driver.submit("b", "blocker")
+    driver.submit("a", *[f"r{each}" for each in range(4)], deadline_ms=START_MS + 50, not_before_ms=START_MS + 90)
+    with patch.object(expiry, "MAX_ENDED", 1):
+        assert [each.run_id for each in driver.step(after_ms=60).rejections] == ["r0"]
+        cancelled = driver.step(make_cancel("a", "r1"))
+        assert [each.run_id for each in cancelled.rejections] == ["r2"]
+        driver.submit("c", "c1", "c2", "c3", "c4", cost=1)
+    assert driver.shard.snapshot().shard.queued_runs == 4
+    assert driver.serve_all() == ["blocker", "c1", "c2", "c3", "c4"]
 
 
 def test_large_payloads_take_many_steps() -> None:

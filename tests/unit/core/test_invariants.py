@@ -73,6 +73,14 @@ def keep_ended_run(state: State) -> None:
     state.tenants["waits"].runs["w1"].state = RunState.ENDED
 
 
+def let_deadline_pass(state: State) -> None:
+    state.tenants["waits"].runs["w1"].deadline_ms = state.record.now_ms
+
+
+def bar(state: State) -> None:
+    state.tenants["idle"].barred = True
+
+
 def lose_flight_of_run(state: State) -> None:
     """The totals are right; only the run believes that it is in flight."""
     run = state.tenants["capped"].runs["c1"]
@@ -197,6 +205,8 @@ def figures_at_rest(state: State) -> None:
         (forget_queued_run, "waits: the queue differs"),
         (miscount_queue, "waits: length of the queue"),
         (keep_ended_run, "waits: run w1 has ended"),
+        (let_deadline_pass, "waits: run w1 is overdue or not"),
+        (bar, "idle: barred, or not, against the policy"),
         (lose_flight_of_run, "capped: run c1 has no attempt"),
         (undercharge, "capped: charged less than the estimate"),
         (forget_revoked, "revoked runs"),

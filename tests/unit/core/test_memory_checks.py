@@ -131,6 +131,9 @@ def lose_backlog(state: State) -> None:
 def close_policy(state: State) -> None:
     """A policy that names nobody, put in force without looking for those it removes."""
     state.policy = replace(state.policy, policy=replace(state.policy.policy, closed=True, on_removal="reject"))
+    for tenant in state.tenants.values():
+        tenant.obey(state.policy.policy)
+        state.refresh(tenant)
 
 
 @pytest.mark.parametrize(
