@@ -36,6 +36,8 @@ KINDS = (
     EndedRecord,
 )
 
+WORD = 1 << 63  # a row holds signed integers of 64 bits
+
 
 @cache
 def _form(living: type) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
@@ -59,6 +61,12 @@ def plain(record: Record) -> Record:
     return copy
 
 
+def _too_large(record: Record) -> list[int]:
+    living: Any = type(record)
+    numbers = [value for value in _form(living)[1](record) if isinstance(value, int)]
+    return [number for number in numbers if not -WORD <= number < WORD]
+
+
 def rows_of(shard: Shard) -> dict[Key, Record]:
     """Return all rows of a shard, each under its key; no key may occur twice."""
     rows: dict[Key, Record] = {}
@@ -77,6 +85,7 @@ def write(rows: dict[Key, Record], effects: Effects) -> None:
         else:
             assert key == key_of(record), f"{key} names a row of {key_of(record)}"
             rows[key] = plain(record)
+            assert not _too_large(record), f"{key} can't be written: {_too_large(record)}"
 
 
 def said(effects: Effects) -> tuple[Any, ...]:

@@ -3,11 +3,12 @@
 Every flow that has work is owed something: what its rounds have given it since it last had nothing to do, less what
 it has been charged since then (`owed`, in tokens):
 
-    owed  =  base + rate x rounds - charged          base: such that it is the flow's balance when it becomes active
+    owed  =  base + rate x (rounds - since) - charged
 
-It earns only while it is ACTIVE; while it is BLOCKED rounds don't count. `owed` says the same as the deficit, but it
-is worked out from two sums and not kept by adding up visits: a flow that is given a quantum twice, is served without
-being charged or is passed over has an `owed` that runs away, whatever its deficit says.
+`base` and `since` are such that this is the flow's balance when it becomes active, and stays what it is when its rate
+changes. It earns only while it is ACTIVE; while it is BLOCKED rounds don't count. `owed` says the same as the deficit,
+but it is worked out from two sums and not kept by adding up visits: a flow that is given a quantum twice, is served
+without being charged or is passed over has an `owed` that runs away, whatever its deficit says.
 
 Bound
 -----
@@ -54,7 +55,7 @@ class Gap(NamedTuple):
 def begin(flow: Flow) -> None:
     """Measure a flow from here: it was idle, all rounds are booked, and now it has work."""
     record, deficit = flow.ring.record, flow.deficit
-    flow.base = flow.charged + deficit - flow.rate * flow.accrued
+    flow.base, flow.since = flow.charged + deficit, flow.accrued
     flow.peak = max(1, flow.account.flight_runs)
     # What it is owed to begin with may stem from errors that the figures don't know any more.
     record.max_estimate = max(record.max_estimate, deficit, -deficit)
@@ -62,12 +63,12 @@ def begin(flow: Flow) -> None:
 
 def pause(flow: Flow) -> None:
     """Stop counting rounds: a flow, all of whose rounds are booked, is about to be blocked."""
-    flow.base += flow.rate * flow.accrued
+    flow.base += flow.rate * (flow.accrued - flow.since)
 
 
 def resume(flow: Flow) -> None:
     """Count rounds from here on: a blocked flow is about to become active, with `accrued` up to date."""
-    flow.base -= flow.rate * flow.accrued
+    flow.since = flow.accrued
 
 
 def earn_nothing(flow: Flow) -> None:
@@ -89,7 +90,8 @@ def rerate(flow: Flow, rate: int) -> None:
     record, extra = flow.ring.record, flow.extra
     record.max_estimate = max(record.max_estimate, owed(flow) + (extra if extra > 0 else -rate))
     if flow.state is ACTIVE:
-        flow.base += (flow.rate - rate) * flow.accrued
+        flow.base += flow.rate * (flow.accrued - flow.since)
+        flow.since = flow.accrued
 
 
 def note_error(record: RingRecord, first: int, charged: int, actual: int) -> bool:
@@ -118,7 +120,7 @@ def owed(flow: Flow) -> int:
     if flow.half_visit and rounds > flow.accrued:
         rounds -= 1  # the first visit since it was blocked gives nothing, and that isn't booked yet
     extra = flow.extra if rounds > flow.accrued else 0
-    return flow.base + flow.rate * rounds + extra - flow.charged
+    return flow.base + flow.rate * (rounds - flow.since) + extra - flow.charged
 
 
 def allowance(flow: Flow) -> int:

@@ -79,10 +79,10 @@ class RingRecord:
     visiting: bool = False  # the flow at the cursor is in the middle of its visit
     next_place: int = 0  # the place the next new flow gets
     tag: int = 0  # of the class among the classes: the virtual time at which its turn comes, see `streams.core.classes`
-    # The figures of the bound, since the ring was last without active flows.
-    max_estimate: int = 0  # largest estimate dispatched
+    # The figures of the bound, since no flow of the class had work; see `streams.core.gap`.
+    max_estimate: int = 0  # largest estimate a flow had waited with at its head, or balance it came in with
     max_under: int = 0  # largest amount by which an attempt cost more than it was charged at first
-    max_over: int = 0  # and less
+    max_over: int = 0  # largest amount that was given back when an attempt ended
     # Sums over the flows that have been forgotten.
     past_charged: int = 0
     past_dispatched: int = 0
@@ -108,9 +108,10 @@ class FlowRecord:
     dispatched: int = 0  # attempts
     ended: int = 0  # runs that ended, however they ended
     settled_estimate: int = 0  # sum of the estimates of the attempts that are settled: what `actual` is held against
-    base: int = 0  # charged when it last became active, less the rounds' quanta: where its service is measured from
-    peak: int = 0  # most attempts its tenant had in flight since then
-    left: int = 0  # number (of `ShardRecord.uses`) given when it last became idle; 0: it is not idle
+    base: int = 0  # what it had been charged, plus its balance, in round `since`; see `streams.core.gap`
+    since: int = 0  # the round from which what it earns is counted there
+    peak: int = 0  # most attempts its tenant had in flight, plus late reports, since it last had nothing to do
+    left: int = 0  # number (of `ShardRecord.uses`) given when it came to rest; 0: it is not, see `forgetting`
     extra: int = 0  # what its visit in round `accrued` + 1 earns beyond its rate; see `streams.core.groups`
 
 

@@ -94,6 +94,7 @@ FORMS: Final[tuple[Form, ...]] = (
             "ended": int,
             "settled_estimate": int,
             "base": int,
+            "since": int,
             "peak": int,
             "left": int,
             "extra": int,

@@ -134,6 +134,15 @@ def test_debt_is_counted_from_the_beginning() -> None:
     assert gap_of(driver) == (900, 100 + 900 + 900)
 
 
+def test_the_largest_quantum_there_may_be_fits_a_row_after_any_number_of_rounds() -> None:
+    """`Driver` looks at every row. 10^12 tokens x 10^6: nine such rounds are all that 64 bits hold."""
+    driver = Driver(make_policy(runs=1, quantum=10**12, weights={"a": 10**6}))
+    for number in range(20):
+        driver.submit("a", f"a{number}")
+        driver.succeed(driver.dispatches[-1])
+    assert ring_row(driver).round == 20
+
+
 def test_the_blocked_are_not_compared_and_not_forgotten() -> None:
     driver = Driver(make_policy(runs=3, quantum=100, rules={"a": TenantRules(max_runs_in_flight=1)}))
     driver.submit("a", "a1", "a2", "a3", cost=60)
