@@ -6,7 +6,7 @@ give the same effects, byte for byte, on any machine. Input that can't be taken 
 
 Theory
 ------
-Deficit round robin (M. Shreedhar, G. Varghese, "Efficient Fair Queuing using Deficit Round Robin", SIGCOMM 1995)
+Deficit round robin (M. Shreedhar, G. Varghese, "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995)
 over one queue per tenant, metered in tokens. A visit of flow i adds Q x f_i to its deficit and serves while the
 deficit covers the head's cost. We differ from the paper in five ways:
 
@@ -24,24 +24,31 @@ deficit covers the head's cost. We differ from the paper in five ways:
 
 Bound
 -----
-For two flows i, j of a class that stay backlogged and unblocked, over any interval:
+For two flows i, j of a class that have work all the time and are never at a cap of their tenant, over any interval:
 
     |S_i / f_i - S_j / f_j|  <=  Q + (E + K_i D) / f_i + (E + K_j D) / f_j
 
 S   tokens served, at their true cost               f   weight
 Q   quantum: tokens a flow of weight 1 earns a round   E   largest estimate
-K   most runs of that flow in flight at once        D   largest under-estimate plus largest over-estimate
+K   most attempts of that flow whose account is open   D   largest under-estimate plus largest over-estimate
 
 It does not grow with time. The first terms are the paper's: whole quanta, and a head that doesn't fit yet. The
-last ones are what the estimates of the runs still in flight may be wrong by. `gap` proves it flow by flow. What holds
-between classes, and why it is not deficit round robin again, stands in `classes`.
+last ones are what the estimates of the attempts still open (in flight, or lost and yet to be heard of) may be wrong
+by. `gap` derives it flow by flow, and measures both sides.
 
-For members of a group f is their part of the group's weight, as long as nobody of it comes or goes.
+groups      For a member f is its part of the group's weight, as long as nobody of the group comes or goes. All of
+            them together never earn more than the group's weight, whoever comes and goes: see `groups`.
+classes     What holds between them, and why it is not deficit round robin again, stands in `classes`.
 
 Rooms
 -----
-`inputs`, `effects`, `records`, `policy`: the data. `shard`: the door. `state`: what a shard knows. `admission`,
-`outcomes`, `dispatching`, `policy_change`, `removal`, `expiry`: the rules, by occasion. `ring`, `groups`, `classes`,
-`fifo`, `ledger`, `estimator` over `ratios`, `window`, `timers`, `overload`, `forgetting`, `lost`: the mechanisms.
-`gap`: the bound, measured while it works. `loading`, `snapshot`, `waiting`, `invariants`: rows, views, proofs.
+data         `inputs`, `effects`, `records`, and their living forms `runs` and `flows`; the words `reasons` and `counts`
+policy       `policy`; documents of it: `policy_check` over `policy_fields`, `policy_sense`, `policy_problems`
+a step       `shard`: the door. `state`: what a shard knows. The rules, by occasion: `admission`, `outcomes`, `expiry`,
+             `removal`, `policy_change`, `dispatching`
+whose turn   `ring`, `groups`, `classes`; `fifo` inside a flow, `window` around all
+cost         `estimator` over `ratios`, `ledger`; `lost`: accounts that stay open
+memory       `overload`, `forgetting`; `timers`
+to look at   `snapshot`, `waiting`; `gap`: the bound, measured while it works
+to rely on   `loading`: rows. `invariants` and `memory_checks`: all of it worked out again
 """

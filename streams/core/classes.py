@@ -1,7 +1,7 @@
 """Between classes: whose turn it is, when classes share by weight or lower ones have a minimum.
 
 Tenants of a class share by deficit round robin (`ring`). One level up, classes go by start-time fair queueing
-(P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queuing: A Scheduling Algorithm for Integrated Services Packet Switching
+(P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queueing: A Scheduling Algorithm for Integrated Services Packet Switching
 Networks", SIGCOMM 1996): it needs no second quantum, no known rate of service (ours is whatever the window allows),
 books one number a dispatch and looks at each class once: O(classes), of which there are at most 64.
 
@@ -25,7 +25,7 @@ E: largest estimate; D_c: the most by which the estimates of what is in flight i
 by which they are too large; C: classes.
 
 shares      For two classes with work all the time, over any interval: |S_i / r_i - S_j / r_j| is at most
-            (E + D_i) / r_i + (E + D_j) / r_j (the paper's theorem 1), so a class lags its share of all that is served
+            (E + D_i) / r_i + (E + D_j) / r_j (the paper's fairness theorem), so a class lags its share of all that is served
             by at most (C - 1) E, and the D's. S is tokens served, at their true cost.
 strict      A class with work all the time lags its minimum by at most one run of its own, one of another class and one
             of each class with a minimum that is listed before it, and the D's. Minimums add up to 99 at most.

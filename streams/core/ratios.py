@@ -1,7 +1,7 @@
 """How far off estimates are: a sketch of actual / estimate, a histogram of a few dozen counters.
 
 The ratio is rounded to a grid of four values an octave: 1, 5/4, 3/2, 7/4, 2, 5/2, 3, ... and the same below one. What
-is read from it is within a ninth of what was put in, whatever the size, and an exact estimate is counted as exact.
+is read from it is within a ninth of what was put in, from 1/1024 to 1024, and an exact estimate is counted as exact.
 Such log-linear buckets are those of HdrHistogram (G. Tene); that relative error is the one to bound is the point of
 DDSketch (C. Masson, J. E. Rim, H. K. Lee, PVLDB 12(12), 2019). Sketches are merged by adding their counts.
 
