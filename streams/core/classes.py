@@ -18,6 +18,8 @@ With work is a class with a flow that may go. One with nothing queued comes back
 while debt lasts until V has passed it, as for flows. One whose flows are all `BLOCKED` neither earns nor repays: its T
 moves with V. When an attempt turns out to have cost more or less than it was charged, the difference is booked as the
 attempt was (`FlightRecord.class_pays`): who estimates a quarter gets no fourfold minimum.
+How an attempt was booked that was given up as lost is not remembered: its share pays a late bill, and no refund raises
+what it may claim.
 
 Bound
 -----
@@ -25,8 +27,8 @@ E: largest estimate; D_c: the most by which the estimates of what is in flight i
 by which they are too large; C: classes.
 
 shares      For two classes with work all the time, over any interval: |S_i / r_i - S_j / r_j| is at most
-            (E + D_i) / r_i + (E + D_j) / r_j (the paper's fairness theorem), so a class lags its share of all that is served
-            by at most (C - 1) E, and the D's. S is tokens served, at their true cost.
+            (E + D_i) / r_i + (E + D_j) / r_j (the paper's theorem on fairness), so a class lags its share of all that
+            is served by at most (C - 1) E, and the D's. S is tokens served, at their true cost.
 strict      A class with work all the time lags its minimum by at most one run of its own, one of another class and one
             of each class with a minimum that is listed before it, and the D's. Minimums add up to 99 at most.
 
@@ -113,7 +115,7 @@ class Turns:
                     ring.record.tag = clock
                     changed[ring.key] = ring.record
 
-    def succeed(self, before: Turns | None, changed: dict[Key, Record | None]) -> None:
+    def take_over(self, before: Turns | None, changed: dict[Key, Record | None]) -> None:
         """Take over from the turns under another policy: who had no share of this kind till now begins at the clock."""
         known = before.shares if before is not None and before.by_weight == self.by_weight else {}
         for ring in self._sharing:

@@ -107,7 +107,7 @@ def note_error(record: RingRecord, first: int, charged: int, actual: int) -> boo
     return True
 
 
-def rest(record: RingRecord) -> None:
+def reset(record: RingRecord) -> None:
     """Forget the figures: nobody in the class has work, so nothing is measured by them."""
     record.max_estimate = record.max_under = record.max_over = 0
 

@@ -207,7 +207,7 @@ def _amend(state: State, flow: Flow, completion: Completion, charged: int) -> No
     actual = max(completion.tokens, state.policy.policy.estimates.min_charge)
     flow.ring.catch_up(flow)
     ledger.amend(flow, charged, actual)
-    _correct(state, flow, actual - charged, class_pays=True)  # how it was booked is not remembered
+    _correct(state, flow, actual - charged, class_pays=actual > charged)  # how it was booked is not remembered
     flow.peak += 1  # it comes on top of what is in flight
     _note_error(state, flow, charged, charged, actual)
     state.out.changed[flow.key] = flow

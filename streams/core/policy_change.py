@@ -27,7 +27,7 @@ def set_policy(state: State, change: SetPolicy) -> None:
     before = state.turns
     state.adopt_policy()
     if state.turns is not None:
-        state.turns.succeed(before, state.out.changed)
+        state.turns.take_over(before, state.out.changed)
     for ring in state.rings.values():
         ring.groups.clear()
     for tenant in state.tenants.values():

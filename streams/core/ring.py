@@ -224,7 +224,7 @@ class Ring:
         flow.half_visit = False
         flow.deficit = min(0, flow.deficit)
         if not self.active and not self.blocked:
-            gap.rest(self.record)
+            gap.reset(self.record)
 
     def _block(self, flow: Flow) -> None:
         self.came_back |= not self.active and not self.blocked

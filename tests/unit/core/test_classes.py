@@ -12,13 +12,13 @@ import pytest
 
 from streams.core import classes
 from streams.core.classes import UNIT, Turns
-from streams.core.inputs import FAILED, HEARTBEAT
+from streams.core.inputs import FAILED, HEARTBEAT, SUCCEEDED
 from streams.core.invariants import InvariantBroken, check
 from streams.core.policy import Policy, PriorityClass, TenantRules
 from streams.core.records import RingRecord, ShardRecord
 from streams.core.ring import Ring
 from streams.core.state import State
-from tests.builders import make_cancel, make_policy, make_report
+from tests.builders import LONG_MS, make_cancel, make_policy, make_report
 from tests.compiled import interpreted
 from tests.drivers import Driver
 
@@ -233,6 +233,18 @@ def test_a_class_with_a_minimum_does_not_pay_for_the_mistakes_of_surplus_runs() 
     driver.succeed(driver.dispatches[-1], tokens=4_000)
     queue(driver, high=[100] * 9)
     assert letters(driver)[2:10] == "hhhlhhhl"
+
+
+def test_a_refund_of_a_lost_attempt_raises_no_minimum() -> None:
+    """It was served in surplus, owned up to a lot, and after its lease says that it has cost nothing."""
+    driver = Driver(in_order(high=0, low=25))
+    queue(driver, low=[100] * 2)
+    lost = driver.dispatches[0]
+    driver.step(make_report(lost, HEARTBEAT, 8_000))
+    driver.step(after_ms=LONG_MS)
+    behind = clock(driver) - tag(driver, "low")
+    driver.step(make_report(lost, SUCCEEDED, 1))
+    assert clock(driver) - tag(driver, "low") == behind
 
 
 def test_a_minimum_that_is_not_wanted_is_not_saved_up() -> None:
