@@ -39,6 +39,37 @@ class Submit:
     submitted_ms: int = 0  # the record's timestamp; only ever used for waiting times
     body: bytes = b""  # payload and headers as `streams.wire` packed them; carried, never looked into
 
+    # Written out, as in `Completion`: in compiled code the one that `dataclass` makes would be interpreted.
+    def __init__(  # noqa: PLR0917 - by position: by name it costs twice as much, once for each run
+        self,
+        position: int,
+        tenant: str,
+        run_id: str,
+        workflow: str,
+        class_: str | None = None,
+        estimate: int | None = None,
+        max_tokens: int | None = None,
+        not_before_ms: int | None = None,
+        deadline_ms: int | None = None,
+        max_attempts: int | None = None,
+        lease_ms: int | None = None,
+        submitted_ms: int = 0,
+        body: bytes = b"",
+    ) -> None:
+        self.position = position
+        self.tenant = tenant
+        self.run_id = run_id
+        self.workflow = workflow
+        self.class_ = class_
+        self.estimate = estimate
+        self.max_tokens = max_tokens
+        self.not_before_ms = not_before_ms
+        self.deadline_ms = deadline_ms
+        self.max_attempts = max_attempts
+        self.lease_ms = lease_ms
+        self.submitted_ms = submitted_ms
+        self.body = body
+
 
 @dataclass(slots=True)
 class Cancel:
@@ -62,6 +93,28 @@ class Completion:
     retryable: bool = False  # only read with FAILED
     error: str | None = None
     worker: str | None = None
+
+    def __init__(  # noqa: PLR0917 - see `Submit`
+        self,
+        position: int,
+        tenant: str,
+        run_id: str,
+        attempt: int,
+        status: str,
+        tokens: int | None = None,
+        retryable: bool = False,  # noqa: FBT001, FBT002 - see `Submit`
+        error: str | None = None,
+        worker: str | None = None,
+    ) -> None:
+        self.position = position
+        self.tenant = tenant
+        self.run_id = run_id
+        self.attempt = attempt
+        self.status = status
+        self.tokens = tokens
+        self.retryable = retryable
+        self.error = error
+        self.worker = worker
 
 
 @dataclass(slots=True)
