@@ -5,8 +5,8 @@ settled when it ends. A (tenant, workflow) without much history leans on a prior
 tenants of the shard, else the tenant's over its workflows, else the class's default; the prior weighs as much
 as `prior_runs` runs. Older runs fade: the mean follows about the last `decay_runs`.
 
-How far off the estimates were is kept beside the mean, for people: a mean, and a sketch of actual / estimate
-(`ratios`) of the last 128 to 255 runs.
+How far off the estimates were is kept beside the mean, for people: a sketch of actual / estimate (`ratios`) of the
+last 128 to 255 runs.
 
 Memory is bounded: a tenant has at most `memory.tenant_histories`, the shard `memory.histories`; above that the least
 recently used are forgotten, a tenant's own first, so that one who invents workflows forgets its own. What counts
@@ -92,7 +92,6 @@ class History(HistoryRecord):
         runs = self.count if self.count < decay else decay  # the plain mean of the first ones
         mean_fp = self.mean_fp
         self.mean_fp = follow(mean_fp, actual << FP_BITS, runs)
-        self.error_fp = follow(self.error_fp, abs(actual - estimate) << FP_BITS, runs)
         change_fp = self.mean_fp - mean_fp
         self.of_workflow.sum_fp += change_fp
         self.of_tenant.sum_fp += change_fp

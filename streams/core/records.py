@@ -176,7 +176,6 @@ class HistoryRecord:
     workflow: str
     count: int = 0
     mean_fp: int = 0  # decayed mean of the actual cost
-    error_fp: int = 0  # decayed mean of |actual - estimate|
     last_use: int = 0  # number (of `ShardRecord.uses`): the least recently used are forgotten first
     ratios: dict[int, int] = field(default_factory=dict)  # sketch of actual / estimate: bucket -> count
 

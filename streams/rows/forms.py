@@ -160,7 +160,6 @@ FORMS: Final[tuple[Form, ...]] = (
         value={
             "count": int,
             "mean_fp": int,
-            "error_fp": int,
             "last_use": int,
             "ratios": dict[int, int],
         },

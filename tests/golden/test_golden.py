@@ -108,7 +108,7 @@ ROWS: dict[str, Row] = {
         heard=True,
         class_pays=True,
     ),
-    "history": records.HistoryRecord("acme.com", "summarise", 9, 78_643_200, 6_553_600, 19, {-3: 2, 0: 7}),
+    "history": records.HistoryRecord("acme.com", "summarise", 9, 78_643_200, 19, {-3: 2, 0: 7}),
     "ended": records.EndedRecord(
         1_041,
         1_764_000_000_000,

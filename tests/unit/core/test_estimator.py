@@ -35,11 +35,6 @@ def test_history_is_a_plain_mean_at_first() -> None:
     assert (history.count, history.mean_fp >> FP_BITS, history.last_use) == (3, 200, 3)
 
 
-def test_the_error_is_the_mean_distance_from_the_estimate() -> None:
-    history = learn(Estimator(), 900, 1_300, estimate=1_000)
-    assert history.error_fp >> FP_BITS == 200
-
-
 def test_the_errors_of_a_tenant_are_those_of_its_last_runs() -> None:
     estimator = Estimator()
     assert estimator.errors_of("a") is None
