@@ -6,18 +6,16 @@ timers still say what the records say.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from streams.core import gap
-from streams.core.estimator import MAX_COUNTED
 from streams.core.flows import NOT_IN_HEAP
 from streams.core.memory_checks import memory_faults
 from streams.core.records import FlowState
 from streams.core.runs import Run, RunState
 
 if TYPE_CHECKING:
-    from streams.core.estimator import Estimator, History
     from streams.core.flows import Flow
     from streams.core.policy import Policy
     from streams.core.ring import Ring
@@ -38,7 +36,6 @@ def check(shard: Shard) -> None:
     _check_queues(state)
     _check_accounts(state)
     _check_timers(state)
-    _check_histories(state.estimator, state.record.uses)
     in_flight = Counter((flight.class_, flight.tenant) for flight in state.flights.values())
     for ring in state.rings.values():
         _check_ring(ring)
@@ -157,27 +154,6 @@ def _check_timers(state: State) -> None:
                 due = due_of(run)
                 in_time = due is None or earliest.get(run.position, due + 1) <= due
                 _require(in_time, f"{tenant.name}: run {run.run_id} has no timer")
-
-
-def _check_histories(estimator: Estimator, uses: int) -> None:
-    histories = list(estimator.histories.values())
-    order = [history.last_use for history in histories]
-    _require(order == sorted(set(order)), "histories: not in the order of their use")
-    _require(not order or 0 < order[0] <= order[-1] <= uses, "histories: a use that was never counted")
-    tenants: defaultdict[str, list[History]] = defaultdict(list)
-    workflows: defaultdict[str, list[History]] = defaultdict(list)
-    for history in histories:
-        tenants[history.tenant].append(history)
-        workflows[history.workflow].append(history)
-        name = f"history {history.tenant}/{history.workflow}"
-        _require(history.count > 0 and all(history.ratios.values()), f"{name}: remembered without a run")
-        _require(history.counted == sum(history.ratios.values()) < MAX_COUNTED, f"{name}: runs in the sketch")
-    own = {name: list(known.histories.values()) for name, known in estimator.tenants.items()}
-    _require(own == tenants, "histories: not those of the tenants")
-    for means, below in ((estimator.tenants, tenants), (estimator.workflows, workflows)):
-        sums = {name: (len(group), sum(each.mean_fp for each in group)) for name, group in below.items()}
-        found = {name: (mean.number, mean.sum_fp) for name, mean in means.items()}
-        _require(found == sums, "histories: a mean of means")
 
 
 def _check_ring(ring: Ring) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from streams.core.estimator import MAX_COUNTED
 from streams.core.lost import MAX_OF_PAGE, MAX_OF_RUN
 from streams.core.records import FlowState
 from streams.core.removal import is_removed
@@ -12,6 +13,7 @@ from streams.core.removal import is_removed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streams.core.estimator import History
     from streams.core.state import State
 
 _FlowName = tuple[str, str]  # class, tenant
@@ -19,6 +21,7 @@ _FlowName = tuple[str, str]  # class, tenant
 
 def memory_faults(state: State) -> Iterator[str]:
     """Yield what is wrong, a sentence each; nothing if all is well. O(everything)."""
+    yield from _histories(state)
     yield from _flows(state)
     yield from _bytes(state)
     yield from _lost(state)
@@ -113,3 +116,30 @@ def _backlogs(state: State) -> Iterator[str]:
         for tenant in state.tenants.values():
             if tenant.queued_runs and noted.get(tenant.name, -1) < backlogs.load(tenant):
                 yield f"{tenant.name}: has more waiting than is noted"
+
+
+def _histories(state: State) -> Iterator[str]:
+    estimator = state.estimator
+    histories = list(estimator.histories.values())
+    order = [history.last_use for history in histories]
+    if order != sorted(set(order)):
+        yield "histories: not in the order of their use"
+    if order and not 0 < min(order) <= max(order) <= state.record.uses:
+        yield "histories: a use that was never counted"
+    tenants: defaultdict[str, list[History]] = defaultdict(list)
+    workflows: defaultdict[str, list[History]] = defaultdict(list)
+    for history in histories:
+        tenants[history.tenant].append(history)
+        workflows[history.workflow].append(history)
+        name = f"history {history.tenant}/{history.workflow}"
+        if not history.count or not all(history.ratios.values()):
+            yield f"{name}: remembered without a run"
+        if history.counted != sum(history.ratios.values()) or history.counted >= MAX_COUNTED:
+            yield f"{name}: runs in the sketch"
+    own = {name: list(known.histories.values()) for name, known in estimator.tenants.items()}
+    if own != tenants:
+        yield "histories: not those of the tenants"
+    for means, below in ((estimator.tenants, tenants), (estimator.workflows, workflows)):
+        sums = {name: (len(group), sum(each.mean_fp for each in group)) for name, group in below.items()}
+        if {name: (mean.number, mean.sum_fp) for name, mean in means.items()} != sums:
+            yield "histories: a mean of means"
