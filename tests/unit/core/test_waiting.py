@@ -92,7 +92,7 @@ def test_no_class_goes_first_if_nobody_may_go() -> None:
     assert (skips(driver), waits_for(driver)) == ({"a": "cap_runs"}, "caps")
 
 
-def test_caps() -> None:
+def test_who_is_at_its_cap_is_told_at_which() -> None:
     rules = {
         "runs": TenantRules(max_runs_in_flight=1, max_tokens_in_flight=10_000),
         "tokens": TenantRules(max_runs_in_flight=2, max_tokens_in_flight=150),
@@ -108,7 +108,7 @@ def paused(*tenants: str) -> Policy:
     return make_policy(runs=1, rules={tenant: TenantRules(paused=True) for tenant in tenants})
 
 
-def test_pauses() -> None:
+def test_who_is_paused_is_told_so_and_the_shard_if_nobody_else_waits() -> None:
     driver = Driver(make_policy(runs=1))
     driver.submit("a", "a1", "a2")
     driver.submit("b", "b1")
@@ -125,7 +125,7 @@ def test_pauses() -> None:
     assert waits_for(driver) == "caps", "not everybody is paused"
 
 
-def test_delays() -> None:
+def test_a_flow_is_delayed_if_all_it_has_waits_for_its_time() -> None:
     driver = Driver(make_policy(runs=2, classes=("high", "low")))
     driver.submit("a", "a1", not_before_ms=driver.now_ms + 50, class_="low")
     driver.submit("a", "a2", class_="high")
