@@ -1,9 +1,10 @@
 """The FIFO inside a flow: runs in order of input position, retries at their old place.
 
 Fresh runs, never dispatched, come in ascending position and are linked to one another: no object of its own is needed
-for their order, which a flow that is known for years but idle would keep. What comes back (a retry, a delay that is
-over) may belong anywhere before them and waits in a heap beside them. A linked run is taken out wherever it stands;
-one in the heap is only marked `ENDED` and skipped when it comes to the top: O(1) now, O(log n) at most later.
+for their order, which a flow that is known for years but idle would keep. What comes later than its position says (a
+retry, a run that asked to start at a later time) may belong anywhere before them and waits in a heap beside them. A
+linked run is taken out wherever it stands; one in the heap is only marked `ENDED` and skipped when it comes to the top:
+O(1) now, O(log n) at most later.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Fifo:
         self._live += 1
         self.tokens += run.estimate
         last = self._last
-        if run.attempt or (last is not None and run.position < last.position):
+        if run.attempt or run.not_before_ms or (last is not None and run.position < last.position):
             if self._back is None:
                 self._back = []
             heappush(self._back, (run.position, run))
@@ -74,7 +75,10 @@ class Fifo:
         return back[0][1] if first is None or back[0][0] < first.position else first
 
     def last_fresh(self) -> Run | None:
-        """Return the last of the runs that were never dispatched, those excepted whose delay ended out of turn."""
+        """Return the last of the runs that were never dispatched, those excepted that asked to start at a later time.
+
+        It depends on the runs alone, not on the order in which their delays have ended: the same after a load.
+        """
         return self._last
 
     def drop(self, run: Run, state: RunState) -> None:

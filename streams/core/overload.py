@@ -95,8 +95,8 @@ def may_drop(state: State) -> bool:
 def last_waiting(tenant: Tenant) -> Run:
     """Return the waiting run of a tenant that came last, if possible one that was never dispatched. One must wait.
 
-    What came last is nearly always fresh. Else the ends of the queues are looked at: only a fresh run that is still
-    delayed and has others behind it that have been dispatched, or are queued, is passed over.
+    What came last is nearly always fresh. Else the ends of the queues are looked at: only a fresh run that asked to
+    start at a later time and has others behind it that have been dispatched, or are queued, is passed over.
     """
     run = next(reversed(tenant.runs.values()))
     if not run.attempt:

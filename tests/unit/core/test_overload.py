@@ -10,6 +10,8 @@ from streams.core.flows import Tenant
 from streams.core.inputs import FAILED, RETURNED
 from streams.core.overload import Backlogs, queued_tokens
 from streams.core.policy import Limits, Memory, Policy, TenantRules
+from streams.core.shard import Shard
+from tests.assertions import plain, said
 from tests.builders import make_cancel, make_policy, make_report
 from tests.drivers import START_MS, Driver
 
@@ -266,3 +268,20 @@ def test_idle_tenants_cost_those_who_give_way_nothing() -> None:
     driver.submit("whale", *[f"x{number}" for number in range(5_000)])
     assert set(looked_at) == {"whale"}
     assert driver.shard._state.backlogs is backlogs
+
+
+def test_who_gives_way_is_the_same_after_a_load() -> None:
+    """`early` asked to wait, and is queued behind its place; `late` has been dispatched, and came back."""
+    policy = make_policy(runs=2, limits=Limits(max_queued_runs=2, overload="drop_longest"))
+    driver = Driver(policy)
+    driver.submit(BUSY, "r0")
+    driver.submit("a", "early", not_before_ms=START_MS + 50, cost=1_000)
+    (late,) = driver.submit("a", "late").dispatches
+    driver.submit("a", "last")
+    driver.step(after_ms=50)
+    driver.step(make_cancel("a", "last"), *driver.requests("b", ["b1"], cost=1), make_report(late, RETURNED))
+    loaded = Shard.load(0, 1, [plain(row) for row in driver.rows.values()])
+    request = driver.requests("c", ["c1"], cost=1)
+    effects = driver.step(*request)
+    assert [each.run_id for each in effects.rejections] == ["late"]
+    assert said(loaded.step(request, driver.now_ms)) == said(effects)
