@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streams.core.state import State
 
 MILLION = 1_000_000
+LONGEST = (1 << 63) - 1  # what a message holds of a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +168,8 @@ def _class_view(state: State, ring: Ring, place: int, views: list[FlowView]) -> 
         blocked_flows=ring.blocked,
         queued_runs=sum(view.queued_runs for view in views),
         queued_tokens=sum(view.queued_tokens for view in views),
-        gap=observed.gap,
-        bound=observed.bound,
+        gap=_shown(observed.gap),
+        bound=_shown(observed.bound),
         past_charged=record.past_charged,
         past_dispatched=record.past_dispatched,
         past_ended=record.past_ended,
@@ -201,8 +202,13 @@ def _flow_view(state: State, flow: Flow, rates: int, skip: str, errors: tuple[in
         ended=flow.ended,
         oldest_submitted_ms=head.submitted_ms if head is not None else None,
         stated_share_ppm=flow.rate * MILLION // rates if active else 0,
-        lag=gap.lag(flow, state.policy.policy.quantum) if active else 0,
+        lag=_shown(gap.lag(flow, state.policy.policy.quantum)) if active else 0,
         ratio_ppm=flow.actual * MILLION // flow.settled_estimate if flow.settled_estimate else None,
         error_p50_ppm=errors[0] if errors is not None else None,
         error_p90_ppm=errors[1] if errors is not None else None,
     )
+
+
+def _shown(tokens: int) -> int:
+    """Hold tokens per weight to what a message can: for a member with a millionth of its group's weight, many."""
+    return max(-LONGEST, min(tokens, LONGEST))

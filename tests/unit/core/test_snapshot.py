@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streams.core.inputs import RETURNED
+from streams.core.inputs import RETURNED, SUCCEEDED
 from streams.core.policy import PriorityClass, TenantRules
 from streams.core.snapshot import ClassView, FlowView, ShardView
+from streams.wire.status import encode_class_status
 from tests.assertions import rows_of
 from tests.builders import make_policy, make_report
 from tests.drivers import START_MS, Driver
@@ -187,6 +188,19 @@ def test_what_is_shown_of_estimates() -> None:
     view = driver.flow("a")
     assert view.ratio_ppm == 2_000_000
     assert (view.error_p50_ppm, view.error_p90_ppm) == driver.shard._state.estimator.errors_of("a")
+
+
+def test_what_is_shown_fits_a_message() -> None:
+    """`a` has a millionth of its group's weight, and runs of the largest cost there may be."""
+    rules = {"a": TenantRules(group="g"), "b": TenantRules(group="g", weight=999_999)}
+    driver = Driver(replace(make_policy(runs=100, quantum=10**6, rules=rules), groups={"g": 1}))
+    driver.submit("a", *[f"a{number}" for number in range(200)], cost=10**12)
+    driver.submit("b", "b1", "b2")
+    driver.step(make_report(driver.dispatches[0], SUCCEEDED, 1))
+    seen = driver.shard.snapshot().classes[0]
+    assert seen.bound == (1 << 63) - 1
+    assert 0 <= seen.gap <= seen.bound
+    assert encode_class_status(seen, 0, START_MS)
 
 
 def test_looking_changes_nothing() -> None:
