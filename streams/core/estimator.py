@@ -61,13 +61,20 @@ class _Mean:
 
 
 class _OfTenant(_Mean):
-    """The histories of a tenant by workflow, the least recently used first, and their mean."""
+    """The histories of a tenant by workflow, the least recently used first, and their mean.
+
+    A plain dictionary: an ordered one takes 200 bytes more of each tenant. Its holes are a few hundred at most.
+    """
 
     __slots__ = ("histories",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.histories: OrderedDict[str, History] = OrderedDict()
+        self.histories: dict[str, History] = {}
+
+    def move_to_end(self, history: History) -> None:
+        del self.histories[history.workflow]
+        self.histories[history.workflow] = history
 
 
 class History(HistoryRecord):
@@ -155,7 +162,7 @@ class Estimator:
         else:
             self.histories.move_to_end(history.key)
             if history.of_tenant.number > 1:
-                history.of_tenant.histories.move_to_end(history.workflow)
+                history.of_tenant.move_to_end(history)
         history.last_use = use
         history.follow(actual, flight.estimate, policy.estimates.decay_runs)
         changed[history.key] = history
@@ -187,7 +194,7 @@ class Estimator:
         self.histories[history.key] = of_tenant.histories[record.workflow] = history
         return history
 
-    def _forget(self, histories: OrderedDict[Name, History], limit: int, changed: dict[Key, Record | None]) -> None:
+    def _forget(self, histories: dict[Name, History], limit: int, changed: dict[Key, Record | None]) -> None:
         for _ in range(min(len(histories) - limit, MAX_FORGOTTEN)):
             history = next(iter(histories.values()))
             del self.histories[history.key], history.of_tenant.histories[history.workflow]

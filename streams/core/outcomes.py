@@ -139,14 +139,16 @@ def _cost(state: State, flight: Flight, tokens: int | None) -> tuple[int, bool]:
     if tokens is None:
         state.out.counts[counts.UNREPORTED] += 1
         return flight.charged, False
-    return max(tokens, state.policy.policy.estimates.min_charge), True
+    least = state.policy.policy.estimates.min_charge
+    return tokens if tokens > least else least, True
 
 
 def _settle(state: State, flight: Flight, actual: int, outcome: str, *, reported: bool) -> None:
     flow, out = flight.flow, state.out
     flow.ring.catch_up(flow)
     ledger.settle(flow, flight.charged, actual)
-    _correct(state, flow, actual - flight.charged, class_pays=flight.class_pays)
+    if state.turns is not None:
+        _correct(state, flow, actual - flight.charged, class_pays=flight.class_pays)
     if actual:  # one that cost nothing (returned, or lost unheard) says nothing of its estimate
         flow.settled_estimate += flight.estimate
     _note_error(state, flow, flight.estimate, flight.charged, actual)

@@ -194,7 +194,7 @@ def first(state: State) -> History:
         (lambda state: setattr(first(state), "counted", 7), "t/y: runs in the sketch"),
         (lambda state: first(state).ratios.update({8: 0}), "t/y: remembered without a run"),
         (lambda state: setattr(first(state), "count", 0), "t/y: remembered without a run"),
-        (lambda state: state.estimator.tenants["t"].histories.move_to_end("y"), "not those of the tenants"),
+        (lambda state: state.estimator.tenants["t"].move_to_end(first(state)), "not those of the tenants"),
         (lambda state: state.estimator.tenants.clear(), "not those of the tenants"),
         (lambda state: state.estimator.workflows.clear(), "a mean of means"),
         (lambda state: setattr(state.estimator.tenants["t"], "number", 3), "a mean of means"),
