@@ -17,6 +17,8 @@ MAX_CLASS_WEIGHT: Final = 1_000
 MAX_TOKENS: Final = 10**12  # of one run, or of a quantum
 MAX_SUM: Final = 10**15  # of tokens queued or in flight
 MAX_RUNS: Final = 10**9
+# Of one tenant all are looked at for `status`, and the first of them is looked for past those that have left.
+MAX_TENANT_HISTORIES: Final = 10_000
 MAX_MS: Final = 30 * 24 * 3_600_000  # 30 days
 
 UNLIMITED: Final = "unlimited"  # TOML has no null
@@ -142,5 +144,5 @@ MEMORY: Final[Mapping[str, Check]] = {
     "ended_runs": whole(0, MAX_RUNS),
     "flows": whole(1, MAX_RUNS),
     "histories": whole(1, MAX_RUNS),
-    "tenant_histories": whole(1, MAX_RUNS),
+    "tenant_histories": whole(1, MAX_TENANT_HISTORIES),
 }

@@ -18,7 +18,15 @@ from streams.core.policy import (
     TenantRules,
     Window,
 )
-from streams.core.policy_fields import MAX_CLASS_WEIGHT, MAX_MS, MAX_RUNS, MAX_SUM, MAX_TOKENS, MAX_WEIGHT
+from streams.core.policy_fields import (
+    MAX_CLASS_WEIGHT,
+    MAX_MS,
+    MAX_RUNS,
+    MAX_SUM,
+    MAX_TENANT_HISTORIES,
+    MAX_TOKENS,
+    MAX_WEIGHT,
+)
 
 # Not surrogates: they are no text in UTF-8. Dots, quotes and brackets come up by themselves.
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -74,7 +82,7 @@ def _memory(ended_ms: int, ended_runs: int, flows: int, histories: tuple[int, in
         ended_runs=ended_runs,
         flows=flows,
         histories=max(histories),
-        tenant_histories=min(histories),
+        tenant_histories=min(*histories, MAX_TENANT_HISTORIES),
     )
 
 
