@@ -45,7 +45,7 @@ def _serve(state: State, ring: Ring, *, class_pays: bool) -> bool:
     assert run is not None, "a flow whose turn it is has work"
     room = state.window.fits(run.estimate)
     if not room or len(out.dispatches) == MAX_DISPATCHES:
-        state.more = room
+        state.more |= room
         if flow is not under_way:  # a visit that has begun is written, even if nothing can be dispatched in it yet
             out.changed[ring.key] = ring.record
             out.changed[flow.key] = flow
