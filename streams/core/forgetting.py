@@ -30,8 +30,8 @@ _SLACK: Final = 1_024
 class Resting:
     """Flows at rest, by when they may be forgotten. Made when it is first needed, dropped when it holds too much.
 
-    Two kinds of heaps: flows whose balance is 0, by `left`; and of each class the others, by the round in which it
-    will be (those whose balance no round changes, members of groups, are in none). An entry whose flow is not at rest
+    Two kinds of heaps: flows whose balance is 0, by `left`; and of each class the others, by the round and place at
+    which the cursor will have made it 0 (those whose balance no round changes, members of groups, are in none). An entry whose flow is not at rest
     any more, or again (`left` tells), is skipped when it comes up. The order depends on the records alone: the same
     after a load.
     """
@@ -41,7 +41,7 @@ class Resting:
     def __init__(self, rings: Collection[Ring]) -> None:
         """Begin with the flows that are at rest now. O(flows x log flows)."""
         self._free: list[tuple[int, Flow]] = []  # `left` is unique, so two flows are never compared
-        self._owing: dict[str, tuple[Ring, list[tuple[int, int, Flow]]]] = {}
+        self._owing: dict[str, tuple[Ring, list[tuple[int, int, int, Flow]]]] = {}
         for ring in rings:
             self._owing[ring.record.class_] = (ring, [])
         self._limit = 2 * sum(len(ring.flows) for ring in rings) + _SLACK
@@ -56,7 +56,7 @@ class Resting:
 
     def waits(self) -> dict[int, int]:
         """Return, by `left`, the round from which on a flow may be forgotten; 0: now. Includes what is out of date."""
-        owing = {left: free for _, heap in self._owing.values() for free, left, _ in heap}
+        owing = {left: free for _, heap in self._owing.values() for free, _, left, _ in heap}
         return owing | {left: 0 for left, _ in self._free}
 
     def put(self, flow: Flow) -> bool:
@@ -65,19 +65,16 @@ class Resting:
         if not balance:
             heappush(self._free, (flow.left, flow))
         elif flow.rate:
-            heappush(self._owing[flow.class_][1], (_free_round(flow, balance), flow.left, flow))
+            heappush(self._owing[flow.class_][1], (_free_round(flow, balance), flow.place, flow.left, flow))
         return len(self) <= self._limit
 
     def take(self) -> Flow | None:
         """Take out the flow that has been at rest the longest of those whose balance is 0; None: there is none."""
         for ring, owing in self._owing.values():
-            while owing and owing[0][0] <= ring.record.round:
-                free_round, left, flow = heappop(owing)
-                if flow.left != left:
-                    continue
-                if ring.deficit_now(flow):  # the cursor has not passed its place in this round
-                    heappush(owing, (free_round + 1, left, flow))
-                else:
+            passed = (ring.record.round, ring.record.cursor)
+            while owing and owing[0][:2] <= passed:
+                _, _, left, flow = heappop(owing)
+                if flow.left == left:
                     heappush(self._free, (left, flow))
         free = self._free
         while free:

@@ -281,3 +281,18 @@ def test_what_is_out_of_date_does_not_pile_up() -> None:
     assert sizes[-1] == 0  # thrown away; another is made when it is needed
     assert driver.shard.step(driver.requests("e", ["e1"]), START_MS).dispatches
     assert len(state.tenants) == 3
+
+
+def test_a_debt_is_over_when_the_cursor_has_passed_not_a_round_later() -> None:
+    """Also if a newcomer has been refused in that round: a shard that was loaded would not know of that."""
+    driver = Driver(small(3, make_policy(runs=1)))
+    driver.submit("a", "a1", "a2")
+    driver.submit("owes", "o1")
+    driver.submit("c", "c1", "c2")
+    driver.succeed(driver.dispatches[-1])
+    driver.succeed(driver.dispatches[-1], tokens=150)
+    assert (driver.served()[-1], ring(driver).round) == ("a2", 2)
+    refused(driver, "d")
+    driver.succeed(driver.dispatches[-1])
+    assert (driver.served()[-1], ring(driver).round) == ("c1", 2)
+    assert driver.submit("d", "d1").changed["flow", "default", "owes"] is None

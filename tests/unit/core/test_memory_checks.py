@@ -120,7 +120,7 @@ def lose_resting(state: State) -> None:
 def early(state: State) -> None:
     assert state.resting is not None
     ((_, owing),) = state.resting._owing.values()
-    owing[:] = [(-1, left, each) for _, left, each in owing]
+    owing[:] = [(-1, place, left, each) for _, place, left, each in owing]
 
 
 def lose_backlog(state: State) -> None:
