@@ -31,9 +31,9 @@ class Resting:
     """Flows at rest, by when they may be forgotten. Made when it is first needed, dropped when it holds too much.
 
     Two kinds of heaps: flows whose balance is 0, by `left`; and of each class the others, by the round and place at
-    which the cursor will have made it 0 (those whose balance no round changes, members of groups, are in none). An entry whose flow is not at rest
-    any more, or again (`left` tells), is skipped when it comes up. The order depends on the records alone: the same
-    after a load.
+    which the cursor will have made it 0 (those whose balance no round changes, members of groups, are in none). An
+    entry whose flow is not at rest any more, or again (`left` tells), is skipped when it comes up. The order depends on
+    the records alone: the same after a load.
     """
 
     __slots__ = ("_free", "_limit", "_owing")
