@@ -31,7 +31,7 @@ class Account(NamedTuple):
 
 def give_up(run: Run, attempt: int, charged: int) -> None:
     """Open the account of an attempt of `run` that is given up at `charged` tokens. The oldest may close for it."""
-    run.lost[attempt] = charged
+    run.lost = run.lost | {attempt: charged}  # a new one: most runs share an empty one
     if len(run.lost) > MAX_OF_RUN:
         del run.lost[min(run.lost)]
 

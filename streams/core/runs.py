@@ -29,6 +29,8 @@ DELAYED: Final = RunState.DELAYED
 IN_FLIGHT: Final = RunState.IN_FLIGHT
 OVER: Final = RunState.ENDED
 
+NONE_LOST: Final[dict[int, int]] = {}  # of all runs that never lost an attempt: replaced, never changed
+
 
 class Run(RunRecord):
     """A run. A `RunRecord` itself, so that it can be written as a row as it is.
@@ -62,7 +64,7 @@ class Run(RunRecord):
         self.attempt = 0  # number of the last attempt dispatched; never goes back
         self.tries = 0  # attempts that count against max_attempts
         self.ready_ms = self.not_before_ms
-        self.lost: dict[int, int] = {}  # attempt -> tokens charged, for attempts given up as lost
+        self.lost = NONE_LOST  # attempt -> tokens charged, for attempts given up as lost
         self.retried = False  # it has a `RetryRecord`
 
     @classmethod
