@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import pytest
 
 from streams.core import counts, expiry, reasons
@@ -12,6 +10,7 @@ from streams.core.inputs import HEARTBEAT, RETURNED
 from streams.core.policy import Leases, Limits, Memory
 from streams.core.records import EndedRecord
 from tests.builders import make_cancel, make_policy, make_report
+from tests.compiled import patched
 from tests.drivers import START_MS, Driver
 
 LEASES = Leases(lease_ms=100, max_lease_ms=1_000, backoff_ms=10)
@@ -183,7 +182,7 @@ def test_a_flood_of_short_deadlines_keeps_nobody_from_being_served() -> None:
     """As many as a step may reject, in every step: others are dispatched all the same."""
     driver = Driver(make_policy(runs=1))
     driver.submit("calm", *[f"c{each}" for each in range(6)])
-    with patch.object(expiry, "MAX_ENDED", 3):
+    with patched(expiry, "MAX_ENDED", 3):
         for number in range(1, 6):
             flood = driver.requests("flood", [f"f{number}-{each}" for each in range(8)], deadline_ms=driver.now_ms + 1)
             done = make_report(driver.dispatches[-1], tokens=driver.dispatches[-1].estimate)
@@ -202,7 +201,7 @@ def test_what_is_overdue_can_be_cancelled_and_can_give_way() -> None:
     driver = Driver(policy)
     driver.submit("b", "blocker")
     driver.submit("a", *[f"r{each}" for each in range(4)], deadline_ms=START_MS + 50, not_before_ms=START_MS + 90)
-    with patch.object(expiry, "MAX_ENDED", 1):
+    with patched(expiry, "MAX_ENDED", 1):
         assert [each.run_id for each in driver.step(after_ms=60).rejections] == ["r0"]
         cancelled = driver.step(make_cancel("a", "r1"))
         assert [each.run_id for each in cancelled.rejections] == ["r2"]
@@ -216,7 +215,7 @@ def test_large_payloads_take_many_steps() -> None:
     driver = Driver(make_policy(runs=1))
     driver.submit("b", "blocker")
     driver.submit("a", *[f"r{each}" for each in range(7)], deadline_ms=START_MS + 50, body=bytes(100))
-    with patch.object(expiry, "MAX_ENDED_BYTES", 250):
+    with patched(expiry, "MAX_ENDED_BYTES", 250):
         numbers = [len(driver.step(after_ms=each).rejections) for each in (60, 0, 0, 0)]
     assert numbers == [3, 3, 1, 0]
 
@@ -225,7 +224,7 @@ def test_pages_are_forgotten_so_many_in_a_step() -> None:
     driver = Driver(make_policy(memory=Memory(ended_ms=100)))
     for number in range(7):
         end(driver, f"r{number}")
-    with patch.object(expiry, "MAX_PAGES", 3):
+    with patched(expiry, "MAX_PAGES", 3):
         left = []
         for after_ms in (101, 0, 0):
             driver.step(after_ms=after_ms)

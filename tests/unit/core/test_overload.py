@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from unittest.mock import patch
 
 from streams.core import counts, overload, reasons
 from streams.core.flows import Tenant
@@ -13,6 +12,7 @@ from streams.core.policy import Limits, Memory, Policy, TenantRules
 from streams.core.shard import Shard
 from tests.assertions import plain, said
 from tests.builders import make_cancel, make_policy, make_report
+from tests.compiled import patched
 from tests.drivers import START_MS, Driver
 
 BUSY = "busy"  # holds the only place, so that all others wait
@@ -150,7 +150,7 @@ def test_in_one_step_only_so_many_give_way_and_then_newcomers_are_refused() -> N
     driver = crowded(dropping(100))
     driver.submit("whale", *[f"w{number}" for number in range(50)])
     driver.set_policy(dropping(5))
-    with patch.object(overload, "MAX_DROPPED", 10):
+    with patched(overload, "MAX_DROPPED", 10):
         out = driver.submit("small", "s1", "s2", "s3")
         assert [each.run_id for each in out.rejections[:10]] == [f"w{number}" for number in range(49, 39, -1)]
         assert [(each.run_id, each.value) for each in out.rejections[10:]] == [("s2", 41), ("s3", 41)]
@@ -162,7 +162,7 @@ def test_in_one_step_only_so_many_give_way_and_then_newcomers_are_refused() -> N
 def test_in_one_step_only_so_many_bytes_give_way() -> None:
     driver = crowded(heavy(1_000))
     driver.submit("whale", *[f"w{number}" for number in range(10)], body=bytes(100))
-    with patch.object(overload, "MAX_DROPPED_BYTES", 300):
+    with patched(overload, "MAX_DROPPED_BYTES", 300):
         out = driver.submit("small", *[f"s{number}" for number in range(5)], body=bytes(100))
     assert [each.run_id for each in out.rejections] == ["w9", "w8", "w7", "s3", "s4"]
     assert [each.value for each in out.rejections] == [1_100, 1_100, 1_100, 1_000, 1_000]

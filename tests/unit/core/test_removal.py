@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from unittest.mock import patch
 
 import pytest
 
@@ -12,6 +11,7 @@ from streams.core.inputs import FAILED, HEARTBEAT, RETURNED
 from streams.core.policy import Leases, Policy, Removal
 from tests.assertions import assert_drained
 from tests.builders import make_cancel, make_policy, make_report
+from tests.compiled import patched
 from tests.drivers import START_MS, Driver
 
 LEASES = Leases(lease_ms=100, min_lease_ms=1, max_lease_ms=100_000, max_attempts=5, backoff_ms=10)
@@ -122,7 +122,7 @@ def test_who_is_named_again_may_send_again_what_was_never_dispatched() -> None:
 
 def test_many_take_many_steps_and_none_of_it_is_dispatched_meanwhile() -> None:
     driver = working()
-    with patch.object(expiry, "MAX_ENDED", 2):
+    with patched(expiry, "MAX_ENDED", 2):
         first = driver.set_policy(naming("b", runs=4))
         assert [each.run_id for each in first.rejections] == ["a2", "a3"]
         assert [each.run_id for each in first.dispatches] == ["b1"]  # others needn't wait for that
@@ -135,13 +135,13 @@ def test_many_take_many_steps_and_none_of_it_is_dispatched_meanwhile() -> None:
 
 def test_what_waits_is_gathered_by_and_by() -> None:
     driver = working()
-    with patch.object(removal, "_LOOK", 2):
+    with patched(removal, "_LOOK", 2):
         assert [each.run_id for each in driver.set_policy(naming("b")).rejections] == ["a2", "a3", "a4"]
 
 
 def test_a_shard_that_is_loaded_in_the_middle_goes_on() -> None:
     driver = working()
-    with patch.object(expiry, "MAX_ENDED", 1):
+    with patched(expiry, "MAX_ENDED", 1):
         driver.set_policy(naming("b"))
         driver.take_over()
         rejected = [each.run_id for each in driver.step().rejections]
@@ -152,7 +152,7 @@ def test_a_shard_that_is_loaded_in_the_middle_goes_on() -> None:
 
 def test_who_is_named_again_in_the_middle_keeps_what_is_left() -> None:
     driver = working()
-    with patch.object(expiry, "MAX_ENDED", 1):
+    with patched(expiry, "MAX_ENDED", 1):
         driver.set_policy(naming("b"))
         driver.set_policy(naming("a", "b"))
     driver.step(after_ms=50)
@@ -169,7 +169,7 @@ def test_several_tenants_are_removed_in_the_order_of_their_names() -> None:
 
 def test_a_removed_tenant_whose_last_run_is_cancelled_meanwhile() -> None:
     driver = working()
-    with patch.object(expiry, "MAX_ENDED", 2):
+    with patched(expiry, "MAX_ENDED", 2):
         driver.set_policy(naming("b"))
         effects = driver.step(make_cancel("a", "a4"))
     assert effects.rejections == []
