@@ -14,7 +14,7 @@ interpreted = pytest.mark.skipif(is_compiled(), reason="compiled code shows neit
 
 
 def patched(module: ModuleType, constant: str, value: object) -> AbstractContextManager[object]:
-    """Give a constant of the core another value for a while. In compiled code it can't be: the test is skipped there."""
+    """Give a constant of the core another value for a while. Compiled code keeps its own: the test is skipped there."""
     if is_compiled():
         pytest.skip("the constants of compiled code cannot be changed")
     return patch.object(module, constant, value)
