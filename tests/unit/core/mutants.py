@@ -81,8 +81,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "FIFO place of a retry: it goes to the end": one(
         "fifo",
-        "if run.attempt or (last is not None and run.position < last.position):",
-        "if run.attempt < 0:",
+        "if run.attempt or run.not_before_ms or (last is not None and run.position < last.position):",
+        "if run.not_before_ms:",
         "tests/unit/core/test_fifo.py::test_a_retry_goes_back_to_its_old_place",
         f"{RING}::test_a_returned_run_goes_back_to_its_place_before_its_successors",
     ),
@@ -192,7 +192,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "minimum charge: a run that spends nothing is free": one(
         "outcomes",
-        "return max(tokens, state.policy.policy.estimates.min_charge), True",
+        "return tokens if tokens > least else least, True",
         "return tokens, True",
         f"{OUTCOMES}::test_a_run_that_spent_nothing_is_charged_the_minimum",
         f"{SHARES}[0-a flood of runs that report no cost]",
