@@ -28,7 +28,8 @@ by which they are too large; C: classes.
 
 shares      For two classes with work all the time, over any interval: |S_i / r_i - S_j / r_j| is at most
             (E + D_i) / r_i + (E + D_j) / r_j (the paper's theorem on fairness), so a class lags its share of all that
-            is served by at most (C - 1) E, and the D's. S is tokens served, at their true cost.
+            is served by at most (C - 1) E, and the D's. S is tokens served, at their true cost. Rounding adds less than
+            r / `UNIT` of a token a run.
 strict      A class with work all the time lags its minimum by at most one run of its own, one of another class and one
             of each class with a minimum that is listed before it, and the D's. Minimums add up to 99 at most.
 
