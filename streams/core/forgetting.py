@@ -8,7 +8,7 @@ is looked at in vain: O(log n) a newcomer. If nobody may be forgotten the newcom
 nor is anybody who waits.
 
 Nothing is lost by it: a flow whose balance is 0 differs from a new one only in its place. What it has done goes into
-the sums of its ring, so the books still balance. Nothing is gained either, see `State.flow`.
+the sums of its ring, so the books still balance. Nothing is gained either, see `State.new_flow`.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-# Refused at admission. The producer may act on limit, value and retry_after.
-UNKNOWN_TENANT: Final = "unknown_tenant"  # the policy is closed and does not name the tenant
+# Refused at admission; the first and `OVERLOADED` also later. The producer may act on limit, value and retry_after.
+UNKNOWN_TENANT: Final = "unknown_tenant"  # the policy is closed and does not name the tenant (any more, see `removal`)
 UNKNOWN_CLASS: Final = "unknown_class"
 TENANT_PAUSED: Final = "tenant_paused"
 QUEUE_FULL: Final = "queue_full"  # the tenant's own limit, in runs or tokens
-OVERLOADED: Final = "overloaded"  # the shard's backlog limit
-TOO_LARGE: Final = "too_large"  # estimate above the largest run the policy allows
+OVERLOADED: Final = "overloaded"  # a limit of the shard: queued runs, bytes, known tenants; or it gave way to others
+TOO_LARGE: Final = "too_large"  # estimate above the largest run allowed, or payload above all that a shard may hold
 DUPLICATE: Final = "duplicate"  # run_id is queued, in flight or lately ended
 DEADLINE_PASSED: Final = "deadline_passed"
 
