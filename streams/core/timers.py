@@ -1,7 +1,7 @@
 """What falls due by time: leases, delays, deadlines. Timers only cause steps; they carry no data of their own.
 
 A timer is a heap entry (due, tie, item). Entries are never searched for: an item that no longer waits is
-recognised when its entry comes up (`still_due`), so setting and ending a timer are O(log n).
+recognised when its entry comes up (`due_of`), so setting and ending a timer are O(log n).
 """
 
 from __future__ import annotations
