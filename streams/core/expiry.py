@@ -75,7 +75,8 @@ def _forget(state: State) -> None:
     most = MAX_PAGES
     while most and pages and (pages[0].at_ms < oldest_ms or len(ended) > memory.ended_runs):
         page = pages.popleft()
-        ended.difference_update(page.runs)
+        for identity in page.runs:
+            del ended[identity]
         for flow in state.lost.drop(page):
             state.close(flow)
         state.out.changed[key_of(page)] = None

@@ -40,7 +40,8 @@ def check(shard: Shard) -> None:
     for ring in state.rings.values():
         _check_ring(ring)
         _check_gap(ring, state.policy.policy.quantum, in_flight)
-    _require(state.ended == {run for page in state.pages for run in page.runs}, "ended runs differ from the pages")
+    remembered = {run: page for page in state.pages for run in page.runs}
+    _require(state.ended == remembered, "ended runs differ from the pages")
     for fault in memory_faults(state):
         raise InvariantBroken(fault)
 

@@ -73,7 +73,7 @@ def restore(shard: int, shards: int, records: Iterable[Record]) -> State:
     _restore_runs(state, by_kind)
     for page in sorted(by_kind.all(EndedRecord), key=lambda each: each.step):
         state.pages.append(page)
-        state.ended.update(page.runs)
+        state.ended.update(dict.fromkeys(page.runs, page))
         for tenant, run_id, class_, attempt, charged in page.lost:
             state.lost.open(_flow_of(state, tenant, class_, run_id), page, run_id, attempt, charged)
     find_removed(state)

@@ -13,7 +13,7 @@ from streams.core.flows import Flow
 from streams.core.records import EndedRecord
 
 if TYPE_CHECKING:
-    from streams.core.runs import Run
+    from streams.core.runs import Flight, Run
 
 MAX_OF_RUN: Final = 32  # the latest attempts: the longer ago one was given up, the less likely it is heard of
 MAX_OF_PAGE: Final = 1_000  # so that the row of a page stays small, whatever ends in one step
@@ -55,6 +55,12 @@ class Lost:
         for attempt in reversed(latest):
             page.lost.append((run.tenant, run.run_id, run.class_, attempt, run.lost[attempt]))
             self.open(run.flow, page, run.run_id, attempt, run.lost[attempt])
+
+    def keep_attempt(self, flight: Flight, page: EndedRecord) -> None:
+        """Open the account of an attempt whose run has ended before, if the page that remembers it has room."""
+        if len(page.lost) < MAX_OF_PAGE:
+            page.lost.append((flight.tenant, flight.run_id, flight.class_, flight.attempt, flight.reported))
+            self.open(flight.flow, page, flight.run_id, flight.attempt, flight.reported)
 
     def find(self, attempt: Attempt) -> Account | None:
         """Return the account of an attempt if it is open."""

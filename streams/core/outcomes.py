@@ -44,6 +44,8 @@ def lose(state: State, flight: Flight) -> None:
     """Give an attempt up whose lease has run out: free its place, charge what it owned up to, try again later."""
     tenant = flight.flow.account
     state.out.counts[counts.LOST] += 1
+    if flight.revoked:
+        state.keep_account(flight)
     _settle(state, flight, flight.reported, LOST, reported=True)
     run = tenant.runs.get(flight.run_id)
     if run is not None and not flight.revoked:

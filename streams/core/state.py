@@ -92,7 +92,7 @@ class State:
         self.deadlines: Timers[Run] = Timers(Run.deadline_due_ms)
         self.overdue: Timers[Run] = Timers(Run.overdue_since_ms)
         self.pages: deque[EndedRecord] = deque()  # oldest first
-        self.ended: set[tuple[str, str]] = set()  # == the runs on the pages
+        self.ended: dict[tuple[str, str], EndedRecord] = {}  # the runs on the pages, each with its page
         self.lost = Lost()  # accounts on the pages that may still be amended
         self.known_flows = 0  # == flows of all rings
         self.queued_runs = 0  # == sum of the tenants', as is held_bytes
@@ -276,17 +276,29 @@ class State:
 
     def end_run(self, run: Run) -> None:
         """End a run that is no longer queued: its row goes, its id is remembered for a while."""
-        identity, out = (run.tenant, run.run_id), self.out
-        self.ended.add(identity)
+        page = self._remember((run.tenant, run.run_id))
+        if run.lost:
+            self.lost.keep(run, page)
+        self.forget_run(run)
+
+    def keep_account(self, flight: Flight) -> None:
+        """Keep the account of an attempt open that is given up after its run has ended; before it is released."""
+        identity = (flight.tenant, flight.run_id)
+        page = self.ended.get(identity) or self._remember(identity)
+        self.lost.keep_attempt(flight, page)
+        self.out.changed[key_of(page)] = page
+
+    def _remember(self, identity: tuple[str, str]) -> EndedRecord:
+        """Remember the id of a run that has ended on the page of this step."""
+        out = self.out
         page = self.pages[-1] if self.pages else None
         if page is None or page.step != out.step:
             page = EndedRecord(step=out.step, at_ms=out.now_ms, runs=[])
             self.pages.append(page)
             out.changed[key_of(page)] = page
         page.runs.append(identity)
-        if run.lost:
-            self.lost.keep(run, page)
-        self.forget_run(run)
+        self.ended[identity] = page
+        return page
 
     def hold_run(self, run: Run) -> None:
         """Make a run known to its tenant: it has not ended."""

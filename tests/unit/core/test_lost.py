@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from streams.core import counts
+from streams.core import counts, reasons
 from streams.core.effects import Effects, Settlement
 from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.lost import MAX_OF_PAGE, MAX_OF_RUN
@@ -77,6 +78,34 @@ def test_a_run_past_its_deadline_is_billed_once() -> None:
     driver = lost(max_attempts=3, deadline_ms=1_000_105)
     assert driver.step(after_ms=5).counts == {counts.EXPIRED: 1}
     billed(driver)
+
+
+@pytest.mark.parametrize("memory", [Memory(ended_ms=10_000), Memory(ended_ms=50), Memory(ended_runs=0)])
+def test_an_attempt_that_is_lost_after_its_run_was_cancelled_is_billed_once(memory: Memory) -> None:
+    """Else who cancels as soon as a run starts, and is silent for a lease, gets it for nothing."""
+    driver = Driver(replace(RULES, memory=memory))
+    driver.submit("a", "r1", cost=100)
+    driver.step(make_report(driver.dispatches[0], HEARTBEAT, 30), make_cancel("a", "r1"))
+    assert driver.step(after_ms=LEASES.lease_ms - 1).settlements == []
+    assert driver.step(after_ms=1).settlements == [Settlement("a", "r1", 1, "lost", 100, 30, reported=True)]
+    if memory.ended_runs:
+        driver.take_over()
+        assert accounts(driver) == [("a", "r1", "default", 1, 30)]
+        assert driver.submit("a", "r1").rejections[0].reason == reasons.DUPLICATE
+        billed(driver)
+    else:
+        assert accounts(driver) == []
+        assert_drained(driver.shard)
+
+
+def test_a_page_that_is_full_takes_no_more_accounts() -> None:
+    driver = Driver(make_policy(runs=None, tokens=10**9, leases=LEASES), doubted=False)
+    run_ids = [f"r{number}" for number in range(MAX_OF_PAGE + 1)]
+    driver.submit("a", *run_ids)
+    driver.step(*(make_cancel("a", run_id) for run_id in run_ids))
+    driver.step(after_ms=LEASES.lease_ms)
+    (page,) = (record for record in driver.shard.dump() if isinstance(record, EndedRecord))
+    assert (len(page.runs), len(page.lost)) == (MAX_OF_PAGE + 1, MAX_OF_PAGE)
 
 
 def test_accounts_survive_a_takeover() -> None:
