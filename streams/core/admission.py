@@ -153,7 +153,7 @@ def _accept(state: State, submit: Submit, flow: Flow, estimate: int, policy: Pol
     if first:
         flow.left = 0  # it is at rest no more
         out.changed[flow.key] = flow
-        state.refresh(flow.account)
+        state.refresh(flow.parent)
 
 
 def _refuse_for_now(

@@ -69,8 +69,8 @@ def _start(state: State, flow: Flow, run: Run, *, class_pays: bool) -> None:
     flight = Flight(run, flow, record.seq, record.now_ms, record.now_ms - record.outage_ms + run.lease_ms)
     flight.class_pays = class_pays
     state.hold(flight)
-    if flow.account.flight_runs > flow.peak:
-        flow.peak = flow.account.flight_runs
+    if flow.parent.flight_runs > flow.peak:
+        flow.peak = flow.parent.flight_runs
     changed = out.changed
     changed[ring.key] = ring.record
     changed[flow.key] = flow
@@ -93,7 +93,7 @@ def _start(state: State, flow: Flow, run: Run, *, class_pays: bool) -> None:
             flow.deficit,
         )
     )
-    if len(flow.account.flows) == 1 and flow.group is None:
+    if len(flow.parent.flows) == 1 and flow.group is None:
         ring.refresh(flow)
     else:
-        state.refresh(flow.account)
+        state.refresh(flow.parent)

@@ -39,11 +39,11 @@ def run_timers(state: State) -> None:
             break
     for run in state.deadlines.pop_due(state.record.now_ms):
         state.set_aside(run)
-        state.refresh(run.flow.account)
+        state.refresh(run.flow.parent)
     for run in state.delays.pop_due(state.record.now_ms):
         run.state = RunState.QUEUED
         run.flow.queue.put(run)
-        state.refresh(run.flow.account)
+        state.refresh(run.flow.parent)
     state.leases.tidy(len(state.flights))
     state.delays.tidy(state.queued_runs)
     state.deadlines.tidy(state.queued_runs)

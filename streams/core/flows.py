@@ -26,8 +26,8 @@ class Tenant:
         "flight_runs",
         "flight_tokens",
         "flows",
-        "gaps",
         "held_bytes",
+        "holes",
         "name",
         "queued_runs",
         "queued_tokens",
@@ -41,7 +41,7 @@ class Tenant:
         self.rules = rules
         self.barred = rules.paused  # or its runs are to be rejected: nothing of it may start
         self.runs: dict[str, Run] = {}  # by run_id: every run that has not ended
-        self.gaps = 0  # entries that have been taken out of `runs` where it is searched from its end
+        self.holes = 0  # entries that have been taken out of `runs` where it is searched from its end
         self.flows: list[Flow] = []  # one per class it has used
         self.queued_runs = 0  # == runs that are QUEUED or DELAYED
         self.queued_tokens = 0  # == sum of their estimates
@@ -77,16 +77,16 @@ class Flow(FlowRecord):
 
     ring: Ring  # set when the ring takes it in
 
-    __slots__ = ("account", "eligible", "group", "key", "open", "queue", "rate", "ring")
+    __slots__ = ("eligible", "group", "key", "open", "parent", "queue", "rate", "ring")
 
-    def __init__(self, record: FlowRecord, account: Tenant, quantum: int) -> None:
+    def __init__(self, record: FlowRecord, parent: Tenant, quantum: int) -> None:
         """Adopt a record. The flow is not yet in any ring."""
         super().__init__(*_FIELDS(record))
-        self.account = account
+        self.parent = parent
         self.key: Key = (FLOW, record.class_, record.tenant)
         self.queue = Fifo()
         self.open = 0  # == runs that have not ended + revoked attempts + accounts of lost attempts of ended runs
         self.group: Group | None = None  # those it shares a weight with
         # Tokens per round. In a group it earns when it is ACTIVE, by what `Group.share` says then.
-        self.rate = quantum * account.rules.weight if account.rules.group is None else 0
+        self.rate = quantum * parent.rules.weight if parent.rules.group is None else 0
         self.eligible = NOT_IN_HEAP  # the round in which its visit will be worth while, if it waits for one

@@ -104,7 +104,7 @@ def make_room(state: State) -> bool:
 
 
 def _forget(state: State, flow: Flow) -> None:
-    ring, tenant, changed = flow.ring, flow.account, state.out.changed
+    ring, tenant, changed = flow.ring, flow.parent, state.out.changed
     assert ring.deficit_now(flow) == 0, "a debt is never forgotten"
     flow.left = 0
     ring.forget(flow)

@@ -56,7 +56,7 @@ def begin(flow: Flow) -> None:
     """Measure a flow from here: it was idle, all rounds are booked, and now it has work."""
     record, deficit = flow.ring.record, flow.deficit
     flow.base, flow.since = flow.charged + deficit, flow.accrued
-    flow.peak = max(1, flow.account.flight_runs)
+    flow.peak = max(1, flow.parent.flight_runs)
     # What it is owed to begin with may stem from errors that the figures don't know any more.
     record.max_estimate = max(record.max_estimate, deficit, -deficit)
 

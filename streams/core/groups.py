@@ -48,22 +48,22 @@ class Group:
     def enter(self, flow: Flow) -> None:
         """Count a member that has become ACTIVE."""
         self.active[flow.place] = flow
-        self.weights += flow.account.rules.weight
+        self.weights += flow.parent.rules.weight
 
     def leave(self, flow: Flow) -> None:
         """Count a member no more."""
         del self.active[flow.place]
-        self.weights -= flow.account.rules.weight
+        self.weights -= flow.parent.rules.weight
 
     def share(self, flow: Flow) -> int:
         """Return what an ACTIVE member earns, tokens a round."""
-        return max(1, self.earns * flow.account.rules.weight // self.weights)
+        return max(1, self.earns * flow.parent.rules.weight // self.weights)
 
 
 def assign(flow: Flow, policy: Policy) -> None:
     """Put a flow into its group, if its tenant's rules name one. Its rate is left as it is: see `rate_of`."""
     flow.group = None
-    name = flow.account.rules.group
+    name = flow.parent.rules.group
     if name is None:
         return
     groups = flow.ring.groups
@@ -78,5 +78,5 @@ def assign(flow: Flow, policy: Policy) -> None:
 def rate_of(flow: Flow, quantum: int) -> int:
     """Return what a flow earns, tokens a round, once all members of its group have been assigned to it."""
     if flow.group is None:
-        return quantum * flow.account.rules.weight
+        return quantum * flow.parent.rules.weight
     return flow.group.share(flow) if flow.state is FlowState.ACTIVE else 0

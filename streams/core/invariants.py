@@ -78,16 +78,16 @@ def _check_rates(ring: Ring, policy: Policy) -> None:
     weights: Counter[str | None] = Counter()
     for flow in ring.flows.values():
         if flow.state is FlowState.ACTIVE:
-            weights[flow.account.rules.group] += flow.account.rules.weight
+            weights[flow.parent.rules.group] += flow.parent.rules.weight
     for flow in ring.flows.values():
-        rules, active = flow.account.rules, flow.state is FlowState.ACTIVE
+        rules, active = flow.parent.rules, flow.state is FlowState.ACTIVE
         rate = policy.quantum * rules.weight
         if rules.group is not None:
             rate = max(1, rate * policy.groups[rules.group] // weights[rules.group]) if active else 0
         _require(flow.rate == rate, f"{flow.tenant}: earns at another rate")
         due = active and rules.group is not None and flow.accrued < ring.record.round and not flow.half_visit
         _require(due or not flow.extra, f"{flow.tenant}: earns more or less than its rate, but not in a group's round")
-    _require(not ring.moved, f"{ring.record.class_}: who has moved has not been written")
+    _require(not ring.rerated, f"{ring.record.class_}: a new rate has not been written")
 
 
 def _check_turns(state: State) -> None:
@@ -182,7 +182,7 @@ def _check_flow(ring: Ring, flow: Flow, name: str) -> None:
         return
     if head is None:
         raise InvariantBroken(f"{name}: {flow.state.name} without work")
-    room = flow.account.has_room(head.estimate)
+    room = flow.parent.has_room(head.estimate)
     _require(room == (flow.state is FlowState.ACTIVE), f"{name}: {flow.state.name} but room is {room}")
     if flow is ring.current:
         _require(flow.place == ring.record.cursor and flow.accrued == ring.record.round, f"{name}: visited elsewhere")

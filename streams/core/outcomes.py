@@ -37,12 +37,12 @@ def report(state: State, completion: Completion) -> None:
         _extend(state, flight, completion.tokens)
     else:
         _finish(state, flight, completion)
-    state.refresh(flight.flow.account)
+    state.refresh(flight.flow.parent)
 
 
 def lose(state: State, flight: Flight) -> None:
     """Give an attempt up whose lease has run out: free its place, charge what it owned up to, try again later."""
-    tenant = flight.flow.account
+    tenant = flight.flow.parent
     state.out.counts[counts.LOST] += 1
     if flight.revoked:
         state.keep_account(flight)
@@ -74,7 +74,7 @@ def expire(state: State, run: Run) -> None:
     state.reject(run, reasons.EXPIRED, f"still queued at its deadline {deadline}", limit=deadline, value=now)
     state.out.counts[counts.EXPIRED] += 1
     _stop(state, run, "deadline passed")
-    state.refresh(run.flow.account)
+    state.refresh(run.flow.parent)
 
 
 def give_way(state: State, tenant: Tenant, limit: int, value: int, retry_after_ms: int) -> None:
@@ -118,7 +118,7 @@ def _finish(state: State, flight: Flight, completion: Completion) -> None:
             state.record.uses += 1
             policy, use = state.policy.policy, state.record.uses
             state.estimator.learn(flight, actual, use=use, policy=policy, changed=out.changed)
-    run = flight.flow.account.runs.get(flight.run_id)
+    run = flight.flow.parent.runs.get(flight.run_id)
     if run is None or flight.revoked:
         return  # the run had ended by another way; only this account was open
     if status == SUCCEEDED:
@@ -188,7 +188,7 @@ def _late(state: State, completion: Completion) -> None:
             if completion.status == SUCCEEDED:  # the first success of any attempt finishes the run
                 state.out.counts[counts.SUCCEEDED] += 1
                 _stop(state, run, "an earlier attempt has succeeded")
-            state.refresh(run.flow.account)
+            state.refresh(run.flow.parent)
         return
     attempt = (completion.tenant, completion.run_id, number)
     account = state.lost.find(attempt)
@@ -200,7 +200,7 @@ def _late(state: State, completion: Completion) -> None:
         _amend(state, account.flow, completion, account.charged)
         state.lost.close(attempt)
         state.out.changed[key_of(account.page)] = account.page
-        state.refresh(account.flow.account)
+        state.refresh(account.flow.parent)
         state.close(account.flow)
 
 

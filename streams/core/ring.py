@@ -48,7 +48,7 @@ _SLACK: Final = 64  # stale heap entries that are not worth a clean-up
 class Ring:
     """The flows of one class and their virtual time."""
 
-    __slots__ = ("_heap", "active", "blocked", "came_back", "current", "flows", "groups", "key", "moved", "record")
+    __slots__ = ("_heap", "active", "blocked", "came_back", "current", "flows", "groups", "key", "record", "rerated")
 
     def __init__(self, record: RingRecord) -> None:
         """Begin with a record and no flows."""
@@ -60,7 +60,7 @@ class Ring:
         self.blocked = 0  # == flows that are BLOCKED
         self.came_back = False  # it had nothing queued till now: `classes` takes note and forgets it
         self.groups: dict[str, Group] = {}
-        self.moved: list[Flow] = []  # whose rows have changed because others of their group came or went
+        self.rerated: list[Flow] = []  # whose rate has changed because others of their group came or went
         self._heap: list[int] = []  # may hold stale entries: the flow's `eligible` tells
 
     def add(self, flow: Flow) -> None:
@@ -113,7 +113,7 @@ class Ring:
         start, else ACTIVE, and then either `current` (its visit can go on) or in the heap at its eligible round.
         """
         head = flow.queue.head()
-        room = head is not None and flow.account.has_room(head.estimate)
+        room = head is not None and flow.parent.has_room(head.estimate)
         if flow is self.current:
             assert head is None or flow.accrued == self.record.round
             if head is not None and room and flow.deficit >= head.estimate:
@@ -260,7 +260,7 @@ class Ring:
             flow.extra = 0 if visited else flow.rate + flow.extra - rate
             gap.rerate(flow, rate)
             flow.rate = rate
-            self.moved.append(flow)
+            self.rerated.append(flow)
             if flow is not self.current:
                 self._schedule(flow)
 

@@ -105,6 +105,6 @@ class Shard:
         """Begin a new owner's reign: the time without an owner expires no lease."""
         state = self._state
         state.record.epoch = epoch
-        state.record.outage_ms += state.gap_ms
+        state.record.outage_ms += state.elapsed_ms
         state.record.moved_ms = state.record.now_ms  # nothing could move meanwhile
-        state.gap_ms = 0
+        state.elapsed_ms = 0

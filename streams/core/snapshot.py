@@ -178,7 +178,7 @@ def _class_view(state: State, ring: Ring, place: int, views: list[FlowView]) -> 
 
 def _flow_view(state: State, flow: Flow, rates: int, skip: str, errors: tuple[int, int] | None) -> FlowView:
     """Look at a flow. `rates` is what the active flows of its class earn in a round."""
-    account, rules, ring = flow.account, flow.account.rules, flow.ring
+    parent, rules, ring = flow.parent, flow.parent.rules, flow.ring
     head = flow.queue.head()
     active = flow.state is FlowState.ACTIVE
     waits = active and flow is not ring.current
@@ -192,8 +192,8 @@ def _flow_view(state: State, flow: Flow, rates: int, skip: str, errors: tuple[in
         skip=skip,
         queued_runs=len(flow.queue),
         queued_tokens=flow.queue.tokens,
-        flight_runs=account.flight_runs,
-        flight_tokens=account.flight_tokens,
+        flight_runs=parent.flight_runs,
+        flight_tokens=parent.flight_tokens,
         deficit=ring.deficit_now(flow),
         rounds_to_go=max(0, flow.eligible - ring.record.round) if waits else 0,
         charged=flow.charged,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streams.core.inputs import Submit
     from streams.core.policy import PriorityClass
 
-_MAX_GAPS = 4_096
+_MAX_HOLES = 4_096
 BUILT_IN = -1  # version of the policy a shard has before anyone stated one
 
 
@@ -49,10 +49,10 @@ class State:
         "classes",
         "deadlines",
         "delays",
+        "elapsed_ms",
         "ended",
         "estimator",
         "flights",
-        "gap_ms",
         "given_up_bytes",
         "heaviest",
         "held_bytes",
@@ -103,7 +103,7 @@ class State:
         self.removed: deque[Tenant] = deque()  # their queued runs are to be rejected, see `removal`
         self.more = False  # the last step has left something undone that could be done at once
         self.given_up_bytes = 0  # payloads of runs that had been accepted and were rejected in the step under way
-        self.gap_ms = 0  # between the last two steps
+        self.elapsed_ms = 0  # between the last two steps
         self.out = Effects(record.step, record.now_ms)
         self.adopt_policy()
 
@@ -133,7 +133,7 @@ class State:
         record.now_ms = max(now_ms, before)
         self.more = False
         self.given_up_bytes = 0
-        self.gap_ms = record.now_ms - before if before else 0
+        self.elapsed_ms = record.now_ms - before if before else 0
         self.out = Effects(record.step, record.now_ms)
         self.out.changed[(SHARD,)] = record
         return self.out
@@ -180,10 +180,10 @@ class State:
             ring = flow.ring
             before, current, largest = flow.state, ring.current, ring.record.max_estimate
             ring.refresh(flow)
-            if ring.moved:
-                changed.update((moved.key, moved) for moved in ring.moved)
+            if ring.rerated:
+                changed.update((each.key, each) for each in ring.rerated)
                 changed[ring.key] = ring.record
-                ring.moved.clear()
+                ring.rerated.clear()
             if flow.state is not before or ring.current is not current:
                 changed[flow.key] = flow
                 changed[ring.key] = ring.record
@@ -210,7 +210,7 @@ class State:
         """Queue a run, or let it wait for its time first. The caller refreshes the tenant."""
         run.state = DELAYED if run.ready_ms > self.record.now_ms else QUEUED
         flow = run.flow
-        tenant = flow.account
+        tenant = flow.parent
         tenant.queued_runs += 1
         tenant.queued_tokens += run.estimate
         self.queued_runs += 1
@@ -228,7 +228,7 @@ class State:
     def dequeue(self, run: Run, state: RunState) -> None:
         """Take a queued or delayed run out of its queue. The caller refreshes the tenant."""
         flow = run.flow
-        tenant = flow.account
+        tenant = flow.parent
         tenant.queued_runs -= 1
         tenant.queued_tokens -= run.estimate
         self.queued_runs -= 1
@@ -268,11 +268,11 @@ class State:
             self.end_run(run)
         else:
             self.forget_run(run)
-        tenant = run.flow.account
-        tenant.gaps += 1
-        if tenant.gaps > _MAX_GAPS:  # a dictionary that only shrinks is never packed, and is walked gaps and all
+        tenant = run.flow.parent
+        tenant.holes += 1
+        if tenant.holes > _MAX_HOLES:  # a dictionary that only shrinks is never packed, and is walked holes and all
             tenant.runs = dict(tenant.runs)
-            tenant.gaps = 0
+            tenant.holes = 0
 
     def end_run(self, run: Run) -> None:
         """End a run that is no longer queued: its row goes, its id is remembered for a while."""
@@ -303,7 +303,7 @@ class State:
     def hold_run(self, run: Run) -> None:
         """Make a run known to its tenant: it has not ended."""
         flow, size = run.flow, len(run.body)
-        tenant = flow.account
+        tenant = flow.parent
         tenant.runs[run.run_id] = run
         tenant.held_bytes += size
         self.held_bytes += size
@@ -313,7 +313,7 @@ class State:
         """End a run that is no longer queued as if it had never come: its producer may send it again."""
         flow, out = run.flow, self.out
         run.state = OVER
-        tenant, size = flow.account, len(run.body)
+        tenant, size = flow.parent, len(run.body)
         del tenant.runs[run.run_id]
         tenant.held_bytes -= size
         self.held_bytes -= size
@@ -354,7 +354,7 @@ class State:
 
     def hold(self, flight: Flight) -> None:
         """Give an attempt its place in the window, and wait for its lease to run out."""
-        tenant, window = flight.flow.account, self.window
+        tenant, window = flight.flow.parent, self.window
         self.flights[flight.tenant, flight.run_id, flight.attempt] = flight
         if flight.revoked:
             self.revoked.add((flight.tenant, flight.run_id))
@@ -367,7 +367,7 @@ class State:
 
     def release(self, flight: Flight) -> None:
         """Take an attempt's place in the window back. The caller refreshes the tenant."""
-        tenant, window = flight.flow.account, self.window
+        tenant, window = flight.flow.parent, self.window
         del self.flights[flight.tenant, flight.run_id, flight.attempt]
         flight.open = False
         if flight.revoked:

@@ -57,7 +57,7 @@ class Line:
         if head is None:
             return DELAYED if flow.key in self._delayed else NOTHING
         if flow.state is FlowState.BLOCKED:
-            return _cap(flow.account)
+            return _cap(flow.parent)
         first = self._first
         assert first is not None, "somebody is active"
         if flow is first:

@@ -102,7 +102,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "groups: each member has the whole weight": one(
         "groups",
-        "max(1, self.earns * flow.account.rules.weight // self.weights)",
+        "max(1, self.earns * flow.parent.rules.weight // self.weights)",
         "self.earns",
         f"{GROUPS}::test_the_active_members_divide_the_group_s_quantum_by_their_own_weights",
         f"{NAMES}::test_twenty_tenant_ids_in_a_group_have_its_weight",
@@ -121,7 +121,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "groups: the rows of the others are not written": one(
         "state",
-        "changed.update((moved.key, moved) for moved in ring.moved)",
+        "changed.update((each.key, each) for each in ring.rerated)",
         "pass",
         f"{GROUPS}::test_who_comes_earns_nothing_in_the_round_under_way_and_the_others_what_they_would_have",
     ),
@@ -318,7 +318,7 @@ MUTANTS: dict[str, Mutant] = {
     # Attempts, policies, takeovers.
     "an outage expires leases": one(
         "shard",
-        "        state.record.outage_ms += state.gap_ms\n",
+        "        state.record.outage_ms += state.elapsed_ms\n",
         "",
         "tests/unit/core/test_expiry.py::test_the_time_without_an_owner_expires_nobody",
     ),

@@ -215,7 +215,7 @@ def figures_at_rest(state: State) -> None:
         (lambda state: setattr(ring(state), "active", 0), "default: active flows"),
         (lambda state: setattr(ring(state), "blocked", 0), "default: blocked flows"),
         (add("extra", tenant="waits"), "waits: earns more or less than its rate"),
-        (lambda state: ring(state).moved.append(flow(state, "idle")), "default: who has moved has not been written"),
+        (lambda state: ring(state).rerated.append(flow(state, "idle")), "default: a new rate has not been written"),
         (place_beyond_the_last, "place"),
         (lose_heap_entry, "waits: missing from the heap"),
         (idle_with_work, "waits: idle with work"),

@@ -86,7 +86,7 @@ def page_of(state: State) -> list[tuple[str, str, str, int, int]]:
 
 def account_of_nobody(state: State) -> None:
     ((attempt, account),) = state.lost._accounts.items()
-    unknown = Flow(account.flow, account.flow.account, 1)
+    unknown = Flow(account.flow, account.flow.parent, 1)
     unknown.place = 999
     state.lost._accounts[attempt] = account._replace(flow=unknown)
 

@@ -178,7 +178,7 @@ def test_a_tenant_that_only_gives_way_is_searched_without_its_gaps() -> None:
         driver.shard.step(driver.requests("small", [f"s{number}"], cost=1), START_MS)
     assert tenant.runs is before
     driver.shard.step(driver.requests("small", ["one more", "and one"], cost=1), START_MS)
-    assert (tenant.runs is before, len(tenant.runs), tenant.gaps) == (False, 9_999 - 4_097, 0)
+    assert (tenant.runs is before, len(tenant.runs), tenant.holes) == (False, 9_999 - 4_097, 0)
 
 
 def test_a_run_that_came_back_leaves_no_row_when_it_gives_way() -> None:
