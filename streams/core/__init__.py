@@ -44,8 +44,8 @@ Rooms
 -----
 data         `inputs`, `effects`, `records`, and their living forms `runs` and `flows`; the words `reasons` and `counts`
 policy       `policy`; documents of it: `policy_check` over `policy_fields`, `policy_sense`, `policy_problems`
-a step       `shard`: the door. `state`: what a shard knows. The rules, by occasion: `admission`, `outcomes`, `expiry`,
-             `removal`, `policy_change`, `dispatching`
+a step       `shard`: the door. `state`: what a shard knows. The rules, by occasion: `admission`, `outcomes`,
+             `endings`, `expiry`, `removal`, `policy_change`, `dispatching`
 whose turn   `ring`, `groups`, `classes`; `fifo` inside a flow, `window` around all
 cost         `estimator` over `ratios`, `ledger`; `lost`: accounts that stay open
 memory       `overload`, `forgetting`; `timers`

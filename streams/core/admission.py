@@ -60,7 +60,7 @@ def _drop_runs(state: State, limit: int) -> None:
     """Let the longest backlogs, in tokens per weight, give way until no more than `limit` runs wait."""
     while state.queued_runs > limit and overload.may_drop(state):
         backlog = state.queued_runs
-        outcomes.give_way(state, state.longest_backlog(), limit, backlog, _retry_after(state, limit))
+        outcomes.give_way(state, overload.longest_backlog(state), limit, backlog, _retry_after(state, limit))
 
 
 def _drop_bytes(state: State, limit: int) -> None:
@@ -70,7 +70,7 @@ def _drop_bytes(state: State, limit: int) -> None:
     """
     while state.held_bytes > limit and state.queued_runs and overload.may_drop(state):
         held = state.held_bytes
-        outcomes.give_way(state, state.heaviest_backlog(), limit, held, _retry_after(state, state.queued_runs))
+        outcomes.give_way(state, overload.heaviest_backlog(state), limit, held, _retry_after(state, state.queued_runs))
 
 
 def _over_limit(state: State, submit: Submit, tenant: Tenant | None, estimate: int, policy: Policy) -> bool:

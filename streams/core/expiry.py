@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streams.core import outcomes
-from streams.core.records import key_of
+from streams.core.endings import forget_pages
 from streams.core.removal import reject_removed
 from streams.core.runs import RunState
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # broker's limits, however many were filed with one and the same deadline.
 MAX_ENDED: Final = 2_000
 MAX_ENDED_BYTES: Final = 8 << 20  # and no more of their payloads, each of which is written to the rejected topic
-MAX_PAGES: Final = 500  # forgotten in one step: it writes one at most, so it keeps up with any number
 
 
 def run_timers(state: State) -> None:
@@ -48,7 +47,7 @@ def run_timers(state: State) -> None:
     state.delays.tidy(state.queued_runs)
     state.deadlines.tidy(state.queued_runs)
     state.overdue.tidy(state.queued_runs)
-    _forget(state)
+    forget_pages(state)
 
 
 def _end_what_is_due(state: State) -> Iterator[None]:
@@ -61,26 +60,6 @@ def _end_what_is_due(state: State) -> Iterator[None]:
             outcomes.expire(state, run)
             yield
     yield from reject_removed(state)
-
-
-def _forget(state: State) -> None:
-    """Forget the oldest ended runs: those past the stated time, and those above the stated number.
-
-    The time bounds what is refused as a duplicate, not memory: where nothing comes in no step is due for it, and the
-    next one forgets what is over.
-    """
-    memory = state.policy.policy.memory
-    pages, ended = state.pages, state.ended
-    oldest_ms = state.record.now_ms - memory.ended_ms
-    most = MAX_PAGES
-    while most and pages and (pages[0].at_ms < oldest_ms or len(ended) > memory.ended_runs):
-        page = pages.popleft()
-        for identity in page.runs:
-            del ended[identity]
-        for flow in state.lost.drop(page):
-            state.close(flow)
-        state.out.changed[key_of(page)] = None
-        most -= 1
 
 
 def next_due(state: State) -> int | None:

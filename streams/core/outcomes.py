@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.core import counts, gap, ledger, lost, reasons
+from streams.core import counts, endings, gap, ledger, lost, reasons
 from streams.core.effects import Revoke, Settlement
+from streams.core.endings import end_run
 from streams.core.estimator import FP_BITS, follow
 from streams.core.inputs import HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.overload import last_waiting
@@ -45,7 +46,7 @@ def lose(state: State, flight: Flight) -> None:
     tenant = flight.flow.parent
     state.out.counts[counts.LOST] += 1
     if flight.revoked:
-        state.keep_account(flight)
+        endings.keep_account(state, flight)
     _settle(state, flight, flight.reported, LOST, reported=True)
     run = tenant.runs.get(flight.run_id)
     if run is not None and not flight.revoked:
@@ -87,7 +88,7 @@ def give_way(state: State, tenant: Tenant, limit: int, value: int, retry_after_m
     after_ms = retry_after_ms if not run.attempt else None
     state.reject(run, reasons.OVERLOADED, detail, limit=limit, value=value, retry_after_ms=after_ms)
     state.out.counts[counts.DROPPED] += 1
-    state.drop(run)
+    endings.drop(state, run)
     state.refresh(tenant)
 
 
@@ -124,7 +125,7 @@ def _finish(state: State, flight: Flight, completion: Completion) -> None:
     if status == SUCCEEDED:
         _learn_duration(state, flight)
         out.counts[counts.SUCCEEDED] += 1
-        state.end_run(run)
+        end_run(state, run)
     elif status == RETURNED:
         out.counts[counts.RETURNED] += 1
         run.tries -= 1
@@ -133,7 +134,7 @@ def _finish(state: State, flight: Flight, completion: Completion) -> None:
         _retry(state, run, completion.error or "it failed")
     else:
         out.counts[counts.FAILED] += 1
-        state.end_run(run)
+        end_run(state, run)
 
 
 def _cost(state: State, flight: Flight, tokens: int | None) -> tuple[int, bool]:
@@ -225,7 +226,7 @@ def _retry(state: State, run: Run, why: str) -> None:
         detail = f"attempt {run.attempt}: {why}; {run.max_attempts} attempts allowed"
         state.reject(run, reasons.DEAD_LETTERED, detail, limit=run.max_attempts, value=run.tries)
         state.out.counts[counts.DEAD_LETTERED] += 1
-        state.end_run(run)
+        end_run(state, run)
         return
     leases = state.policy.policy.leases
     pause_ms = min(leases.backoff_ms << min(max(run.tries - 1, 0), 32), leases.max_backoff_ms)
@@ -236,7 +237,7 @@ def _retry(state: State, run: Run, why: str) -> None:
 def _come_back(state: State, run: Run, pause_ms: int) -> bool:
     """Put a run back to its old place, after a pause, and keep what it has behind it. False: it is rejected instead."""
     if is_removed(state, run.tenant):
-        state.end_run(run)
+        end_run(state, run)
         say_removed(state, run)
         return False
     run.ready_ms = state.record.now_ms + pause_ms
@@ -259,7 +260,7 @@ def _stop(state: State, run: Run, reason: str) -> None:
         state.out.changed[flight.key] = flight
     else:
         state.dequeue(run, RunState.ENDED)
-    state.end_run(run)
+    end_run(state, run)
 
 
 def _learn_duration(state: State, flight: Flight) -> None:

@@ -87,6 +87,20 @@ class Backlogs:
         self._limit = 4 * len(self._heap) + _SLACK
 
 
+def longest_backlog(state: State) -> Tenant:
+    """Return the tenant with the most tokens waiting per weight. One must have something waiting."""
+    if state.backlogs is None:
+        state.backlogs = Backlogs(state.tenants, queued_tokens)
+    return state.backlogs.longest()
+
+
+def heaviest_backlog(state: State) -> Tenant:
+    """Return the tenant with the most bytes per weight of those that have something waiting. There must be one."""
+    if state.heaviest is None:
+        state.heaviest = Backlogs(state.tenants, held_bytes)
+    return state.heaviest.longest()
+
+
 def may_drop(state: State) -> bool:
     """Tell whether one more run may give way in this step."""
     return state.out.counts.get(DROPPED, 0) < MAX_DROPPED and state.given_up_bytes < MAX_DROPPED_BYTES

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from streams.core import counts, reasons
+from streams.core.endings import drop
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def reject_removed(state: State) -> Iterator[None]:
         tenant = state.removed[0]
         waiting = (run for run in tenant.runs.values() if run.state is not RunState.IN_FLIGHT)
         for run in list(islice(waiting, _LOOK)):
-            state.drop(run)
+            drop(state, run)
             say_removed(state, run)
             state.refresh(tenant)
             yield

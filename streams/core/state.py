@@ -1,6 +1,7 @@
 """Everything a shard knows, and the few moves that every part of a step shares.
 
-The rules live elsewhere, each in its file: `admission`, `outcomes`, `dispatching`, `policy_change`, `expiry`.
+The rules live elsewhere, each in its file: `admission`, `outcomes`, `endings`, `dispatching`, `policy_change`,
+`removal`, `expiry`, `forgetting`, `overload`.
 They work on this state and put what they decide into `out`, the effects of the step under way.
 """
 
@@ -15,17 +16,14 @@ from streams.core.effects import Effects, Rejection
 from streams.core.estimator import Estimator
 from streams.core.flows import Flow, Tenant
 from streams.core.lost import Lost
-from streams.core.overload import Backlogs, held_bytes, queued_tokens
 from streams.core.policy import Policy
 from streams.core.records import (
     IDLE,
     SHARD,
-    EndedRecord,
     FlowRecord,
     PolicyRecord,
     RingRecord,
     ShardRecord,
-    key_of,
 )
 from streams.core.ring import Ring
 from streams.core.runs import DELAYED, OVER, QUEUED, Flight, Run, RunState
@@ -35,9 +33,10 @@ from streams.core.window import Window
 if TYPE_CHECKING:
     from streams.core.forgetting import Resting
     from streams.core.inputs import Submit
+    from streams.core.overload import Backlogs
     from streams.core.policy import PriorityClass
+    from streams.core.records import EndedRecord
 
-_MAX_HOLES = 4_096
 BUILT_IN = -1  # version of the policy a shard has before anyone stated one
 
 
@@ -248,57 +247,6 @@ class State:
             run.state = RunState.OVERDUE
         assert run.deadline_ms is not None, "what is overdue has a deadline"
         self.overdue.set(run.deadline_ms, run.position, run)
-
-    def longest_backlog(self) -> Tenant:
-        """Return the tenant with the most tokens waiting per weight. One must have something waiting."""
-        if self.backlogs is None:
-            self.backlogs = Backlogs(self.tenants, queued_tokens)
-        return self.backlogs.longest()
-
-    def heaviest_backlog(self) -> Tenant:
-        """Return the tenant with the most bytes per weight of those that have something waiting. There must be one."""
-        if self.heaviest is None:
-            self.heaviest = Backlogs(self.tenants, held_bytes)
-        return self.heaviest.longest()
-
-    def drop(self, run: Run) -> None:
-        """End a waiting run that is not wanted. One that was never dispatched may be sent again at once."""
-        self.dequeue(run, OVER)
-        if run.attempt:  # its attempts must not be numbered from 1 again
-            self.end_run(run)
-        else:
-            self.forget_run(run)
-        tenant = run.flow.parent
-        tenant.holes += 1
-        if tenant.holes > _MAX_HOLES:  # a dictionary that only shrinks is never packed, and is walked holes and all
-            tenant.runs = dict(tenant.runs)
-            tenant.holes = 0
-
-    def end_run(self, run: Run) -> None:
-        """End a run that is no longer queued: its row goes, its id is remembered for a while."""
-        page = self._remember((run.tenant, run.run_id))
-        if run.lost:
-            self.lost.keep(run, page)
-        self.forget_run(run)
-
-    def keep_account(self, flight: Flight) -> None:
-        """Keep the account of an attempt open that is given up after its run has ended; before it is released."""
-        identity = (flight.tenant, flight.run_id)
-        page = self.ended.get(identity) or self._remember(identity)
-        self.lost.keep_attempt(flight, page)
-        self.out.changed[key_of(page)] = page
-
-    def _remember(self, identity: tuple[str, str]) -> EndedRecord:
-        """Remember the id of a run that has ended on the page of this step."""
-        out = self.out
-        page = self.pages[-1] if self.pages else None
-        if page is None or page.step != out.step:
-            page = EndedRecord(step=out.step, at_ms=out.now_ms, runs=[])
-            self.pages.append(page)
-            out.changed[key_of(page)] = page
-        page.runs.append(identity)
-        self.ended[identity] = page
-        return page
 
     def hold_run(self, run: Run) -> None:
         """Make a run known to its tenant: it has not ended."""

@@ -367,9 +367,9 @@ MUTANTS: dict[str, Mutant] = {
         f"{FORGETTING}::test_names_that_take_turns_gain_nothing",
     ),
     "a run that was dispatched gives way and may be numbered from 1 again": one(
-        "state",
-        "        if run.attempt:  # its attempts",
-        "        if not run.attempt:  # its attempts",
+        "endings",
+        "    if run.attempt:  # its attempts",
+        "    if not run.attempt:  # its attempts",
         "tests/unit/core/test_overload.py::test_a_run_that_was_dispatched_and_gave_way_is_remembered",
     ),
     "who was removed is served on what comes back": one(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.core import counts, expiry, reasons
+from streams.core import counts, endings, expiry, reasons
 from streams.core.expiry import MAX_ENDED
 from streams.core.inputs import HEARTBEAT, RETURNED
 from streams.core.policy import Leases, Limits, Memory
@@ -224,7 +224,7 @@ def test_pages_are_forgotten_so_many_in_a_step() -> None:
     driver = Driver(make_policy(memory=Memory(ended_ms=100)))
     for number in range(7):
         end(driver, f"r{number}")
-    with patched(expiry, "MAX_PAGES", 3):
+    with patched(endings, "MAX_PAGES", 3):
         left = []
         for after_ms in (101, 0, 0):
             driver.step(after_ms=after_ms)
