@@ -196,12 +196,17 @@ class Ring:
         self.current = flow
 
     def _end_visit(self, flow: Flow, head: Run | None) -> None:
+        record = self.record
         self.current = None
-        self.record.visiting = False
-        if head is not None:  # what is left is saved for it, even if its tenant's cap keeps it out of the heap for good
-            self.record.max_estimate = max(self.record.max_estimate, head.estimate)
+        record.visiting = False
+        if head is None:
+            flow.half_visit = False
+            return
+        # What is left is saved for the head, even if its tenant's cap keeps it out of the heap for good.
+        if head.estimate > record.max_estimate:
+            record.max_estimate = head.estimate
         # An affordable head that has to stay means that the cap broke the visit off.
-        flow.half_visit = head is not None and flow.deficit >= head.estimate
+        flow.half_visit = flow.deficit >= head.estimate
 
     def _enter(self, flow: Flow) -> None:
         self.came_back |= not self.active and not self.blocked

@@ -57,7 +57,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "resume of a half-done visit: after the cap it earns again": one(
         "ring",
-        "flow.half_visit = head is not None and flow.deficit >= head.estimate",
+        "flow.half_visit = flow.deficit >= head.estimate",
         "flow.half_visit = False",
         f"{RING}::test_a_visit_broken_off_by_the_cap_is_finished_without_a_second_quantum",
     ),
@@ -238,7 +238,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "the gap: after the cap a visit earns again": one(
         "ring",
-        "flow.half_visit = head is not None and flow.deficit >= head.estimate",
+        "flow.half_visit = flow.deficit >= head.estimate",
         "flow.half_visit = False",
         GAP,
     ),
