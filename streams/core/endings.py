@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streams.core.records import EndedRecord, key_of
-from streams.core.runs import OVER
+from streams.core.runs import ENDED
 
 if TYPE_CHECKING:
     from streams.core.runs import Flight, Run
@@ -21,7 +21,7 @@ _MAX_HOLES: Final = 4_096
 
 def drop(state: State, run: Run) -> None:
     """End a waiting run that is not wanted. One that was never dispatched may be sent again at once."""
-    state.dequeue(run, OVER)
+    state.dequeue(run, ENDED)
     if run.attempt:  # its attempts must not be numbered from 1 again
         end_run(state, run)
     else:

@@ -27,7 +27,7 @@ class RunState(IntEnum):
 QUEUED: Final = RunState.QUEUED
 DELAYED: Final = RunState.DELAYED
 IN_FLIGHT: Final = RunState.IN_FLIGHT
-OVER: Final = RunState.ENDED
+ENDED: Final = RunState.ENDED
 
 NONE_LOST: Final[dict[int, int]] = {}  # of all runs that never lost an attempt: replaced, never changed
 

@@ -26,7 +26,7 @@ from streams.core.records import (
     ShardRecord,
 )
 from streams.core.ring import Ring
-from streams.core.runs import DELAYED, OVER, QUEUED, Flight, Run, RunState
+from streams.core.runs import DELAYED, ENDED, QUEUED, Flight, Run, RunState
 from streams.core.timers import Timers
 from streams.core.window import Window
 
@@ -260,7 +260,7 @@ class State:
     def forget_run(self, run: Run) -> None:
         """End a run that is no longer queued as if it had never come: its producer may send it again."""
         flow, out = run.flow, self.out
-        run.state = OVER
+        run.state = ENDED
         tenant, size = flow.parent, len(run.body)
         del tenant.runs[run.run_id]
         tenant.held_bytes -= size
