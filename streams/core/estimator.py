@@ -63,8 +63,8 @@ class _Mean:
 class _OfTenant(_Mean):
     """The histories of a tenant by workflow, the least recently used first, and their mean.
 
-    A plain dictionary: an ordered one takes 200 bytes more of each tenant. What was moved or forgotten leaves holes at its
-    front, at most two for each history that a tenant may have, and looking for the first one passes over them.
+    A plain dictionary: an ordered one takes 200 bytes more of each tenant. What was moved or forgotten leaves holes at
+    its front, at most two for each history a tenant may have; looking for the first one passes over them.
     """
 
     __slots__ = ("histories",)
