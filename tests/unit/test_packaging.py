@@ -54,6 +54,17 @@ def test_the_wheel_carries_all_that_is_not_python(wheel: Path) -> None:
     assert {path.name for path in (ROOT / "schemas").iterdir()} <= inside
 
 
+def test_the_wheel_is_pure_python_unless_asked_for_otherwise(wheel: Path) -> None:
+    assert not list(wheel.rglob("*.so"))
+    (metadata,) = wheel.glob("*.dist-info/WHEEL")
+    assert "Root-Is-Purelib: true" in metadata.read_text(encoding="utf-8")
+
+
+def test_what_is_not_compiled_is_there() -> None:
+    hook = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["mypyc"]
+    assert set(hook["exclude"]) <= {path.name for path in (ROOT / "streams" / "core").iterdir()}
+
+
 def test_a_checkout_finds_them_too() -> None:
     assert resources.schema_path("run_request.avsc") == ROOT / "schemas" / "run_request.avsc"
     assert resources.config_path("policy.toml") == ROOT / "config" / "policy.toml"
