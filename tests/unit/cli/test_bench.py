@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 from typer.testing import CliRunner
 
+from streams.bench.core import CoreOptions
 from streams.bench.e2e import E2eOptions
 from streams.cli.tree import app
 
@@ -34,6 +35,21 @@ def test_every_number_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = [f"--{name}={value}" for name, value in asdict(chosen).items() if name != "json"]
     assert asked_for(monkeypatch, *arguments) == chosen
     assert asked_for(monkeypatch, "--json") == E2eOptions(json=True)
+
+
+def test_of_the_core_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[CoreOptions] = []
+
+    def run_core(options: CoreOptions) -> int:
+        asked.append(options)
+        return 0
+
+    monkeypatch.setattr("streams.bench.core.run_core", run_core)
+    numbers = ["--runs=9", "--rounds=2", "--tenants=3", "--idle=4"]
+    for arguments in ([], [*numbers, "--profile"], ["--json"]):
+        assert CliRunner().invoke(app, ["bench", "core", *arguments]).exit_code == 0
+    chosen = CoreOptions(runs=9, rounds=2, tenants=3, idle=4, profile=True)
+    assert asked == [CoreOptions(), chosen, CoreOptions(json=True)]
 
 
 def test_no_rounds_at_all_is_refused() -> None:
