@@ -116,7 +116,7 @@ def owed(flow: Flow) -> int:
     """Return what a flow with work is owed now, tokens; negative: it is ahead of its rounds."""
     if flow.state is BLOCKED:
         return flow.base - flow.charged
-    rounds = flow.ring.passed(flow)
+    rounds = max(flow.ring.passed(flow), flow.accrued)  # a new flow counts as visited in the round it came in
     if flow.half_visit and rounds > flow.accrued:
         rounds -= 1  # the first visit since it was blocked gives nothing, and that isn't booked yet
     extra = flow.extra if rounds > flow.accrued else 0

@@ -167,7 +167,7 @@ def _check_ring(ring: Ring) -> None:
     for place, flow in ring.flows.items():
         name = f"{record.class_}/{flow.tenant}"
         _require(place == flow.place < record.next_place, f"{name}: place")
-        _require(flow.accrued <= ring.passed(flow), f"{name}: earned a round that has not come")
+        _require(flow.accrued <= record.round, f"{name}: earned a round that has not come")
         _require((flow.eligible, place) in in_heap or flow.eligible == NOT_IN_HEAP, f"{name}: missing from the heap")
         _check_flow(ring, flow, name)
     blocked = sum(flow.state is FlowState.BLOCKED for flow in ring.flows.values())

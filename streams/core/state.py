@@ -149,15 +149,15 @@ class State:
     def new_flow(self, class_: str, tenant: str) -> Flow:
         """Make the flow of a tenant in a class known; it gets the ring's next place.
 
-        If the shard knows as many flows as it may, this may be one that was forgotten since the cursor passed it: so
-        its visit in this round earns nothing, or names that take turns would be visited without end.
+        Once the cursor has moved, its first visit falls in the next round, as if it had been visited in this one. Its
+        place is behind all others: if it joined the round under way, new names, one after the other, would keep that
+        round from ever ending, and everybody before them from being served (as would names that were forgotten).
         """
         ring = self.rings[class_]
         record = FlowRecord(class_=class_, tenant=tenant, place=ring.record.next_place)
         ring.record.next_place += 1
         flow = self.add_flow(record)
-        flow.accrued = ring.passed(flow)
-        flow.half_visit = self.known_flows >= self.policy.policy.memory.flows
+        flow.accrued = ring.record.round if ring.record.cursor >= 0 else ring.record.round - 1
         self.out.changed[ring.key] = ring.record
         return flow
 

@@ -35,6 +35,7 @@ class Flow:
     listed: bool = False  # has had work since it last ran empty
     owes_visit: bool = False  # its cap broke a visit off: the next one earns nothing
     active: bool = False  # it may go, as of the last look
+    came: int = 0  # the round it came in: not visited in that one
     now: int | None = None  # what it earns in the round under way, if that is not its rate
 
 
@@ -81,7 +82,8 @@ class NaiveScheduler:
     def submit(self, run: Run) -> None:
         sweep = self.sweeps[run.class_]
         if not any(flow.tenant == run.tenant for flow in sweep.flows):
-            sweep.flows.append(Flow(run.tenant))
+            # A newcomer begins with the next round, unless this one has not begun.
+            sweep.flows.append(Flow(run.tenant, came=sweep.round if sweep.cursor >= 0 else 0))
         self._queue(run)
 
     def cancel(self, run: Run) -> None:
@@ -167,6 +169,8 @@ class NaiveScheduler:
             in_vain += 1
 
     def _visit(self, sweep: Sweep, flow: Flow, rounds: int) -> None:
+        if flow.came == sweep.round:
+            return
         tokens = rounds * self._rate(sweep, flow) if flow.now is None else flow.now
         if not flow.queue:
             flow.deficit = min(0, flow.deficit + tokens) if flow.deficit < 0 else max(0, flow.deficit - tokens)
