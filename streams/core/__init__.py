@@ -8,7 +8,7 @@ Theory
 ------
 Deficit round robin (M. Shreedhar, G. Varghese, "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995)
 over one queue per tenant, metered in tokens. A visit of flow i adds Q x f_i to its deficit and serves while the
-deficit covers the head's cost. We differ from the paper in five ways:
+deficit covers the head's cost. We differ from the paper in six ways:
 
 1. The cost of a run is not known when it is served. It is guessed at admission (`estimator`), charged at dispatch,
    and corrected by actual - estimate when the run ends (`ledger`). So the deficit may become negative: debt.
@@ -19,7 +19,10 @@ deficit covers the head's cost. We differ from the paper in five ways:
    flows, whatever cost / quantum is (`ring`).
 4. Service is bounded by a window of runs and tokens in flight, not by a link's rate: if it fills in the middle
    of a visit, that visit goes on when there is room again.
-5. Flows can share one weight: the members of a group divide its quantum among those of them that are in the ring
+5. A flow's place in the ring is given once. A newcomer's is behind all others, and its first visit is in the next
+   round: in the one under way, new names, one after the other, would keep that from ending. Who returns keeps its
+   place, and is visited in the round under way if the cursor has yet to reach it: that is once a round at most.
+6. Flows can share one weight: the members of a group divide its quantum among those of them that are in the ring
    (`groups`), so who owns many tenant ids gets no more than who owns one.
 
 Bound

@@ -6,6 +6,10 @@ The ring holds the flows in the order of their `place`, which they got when they
 adds one quantum x weight (`rate`) to the flow's deficit and dispatches while the deficit covers the head's
 estimate. A *round* is one pass over the places; the *cursor* is the place visited last in this round.
 
+A newcomer's place is behind all others, and its first visit is in the next round (if the cursor has not moved yet, in
+this one): else new names, one after the other, would keep the round from ending (`State.new_flow`). Who returns keeps
+its place: visited in this round if the cursor has yet to reach it, else in the next, so never twice in one.
+
 Nothing is walked. Between two visits that dispatch something, a flow only earns, `rate` a round, so the round
 in which its head becomes affordable can be computed:
 

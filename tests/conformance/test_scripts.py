@@ -77,8 +77,7 @@ def test_idle_tenant_keeps_no_credit() -> None:
     case = all_cases()["idle_tenant_keeps_no_credit"]
     backlog, idle = case.expect["steps"]
     driver = serial({"prog": 1_000, "other": 1_000})
-    driver.submit("other", "o1", cost=1_000)
-    driver.submit("prog", "p1", cost=1_000_000)
+    queue(driver, [("other", "o1", 1_000), ("prog", "p1", 1_000_000)])
     driver.submit("other", *[f"x{n}" for n in range(9)], cost=1_000)
     for _ in range(backlog["times"]):
         driver.succeed(driver.dispatches[-1])
@@ -131,8 +130,7 @@ def test_llmd_reconcile_on_completion(numbers: dict[str, dict[str, int]]) -> Non
 def test_llmd_reconcile_on_completion_then_another_is_picked() -> None:
     debt = all_cases()["llmd_reconcile_on_completion"].expect["cases"][2]
     driver = Driver(make_policy(quantum=2_000, runs=1))
-    driver.submit("prog", "r1", "r2", cost=1_500)
-    driver.submit("other", "o1", "o2", cost=1_000)
+    driver.step(*driver.requests("prog", ["r1", "r2"], cost=1_500), *driver.requests("other", ["o1", "o2"], cost=1_000))
     driver.succeed(driver.dispatches[0], tokens=debt["actual_total"])
     assert driver.flow("prog").deficit == debt["deficit_after"]["output_weight_1"]
     assert driver.served() == ["r1", "o1"]
@@ -141,8 +139,9 @@ def test_llmd_reconcile_on_completion_then_another_is_picked() -> None:
 def test_llmd_reconcile_on_completion_decay() -> None:
     """The peer halves a balance every minute. Ours fades by rounds: by what was served meanwhile, not by the clock."""
     driver = serial({"prog": 1_000, "other": 1_000})
-    driver.submit("prog", "r1", cost=1)
-    driver.succeed(driver.dispatches[0], tokens=10_001)
+    queue(driver, [("other", "o", 1_000), ("prog", "r1", 1)])
+    driver.succeed(driver.dispatches[0])
+    driver.succeed(driver.dispatches[1], tokens=10_001)
     driver.step(after_ms=3_600_000)
     assert driver.flow("prog").deficit == -10_000
     driver.submit("other", *[f"o{n}" for n in range(6)], cost=1_000)
@@ -188,14 +187,34 @@ def test_rust_debt_paid_before_next_slice_of_three() -> None:
 
 
 def test_temporal_fairsim_late_key() -> None:
-    """A newcomer's place is behind the others, but in the current round: here the peer's order is ours too."""
+    """The peer lets a newcomer in at once. Ours waits for the next round, as in the paper, whose order this is.
+
+    Its place is behind all others. If it joined the round under way, fresh names, one after the other, would keep that
+    round from ending, and everybody before them from being served.
+    """
     case = all_cases()["temporal_fairsim_late_key"]
     driver = serial(case.quanta())
     queue(driver, [("a", f"a{n}", 1) for n in range(4)] + [("b", "b0", 1)])
     driver.succeed(driver.dispatches[-1])
     driver.submit("c", "c0", "c1", cost=1)
     driver.serve_all()
-    assert [dispatch.tenant for dispatch in driver.dispatches] == case.expect["peer_order"]
+    order = [dispatch.tenant for dispatch in driver.dispatches]
+    assert order == case.expect["classic_drr_order"] == ["a", "b", "a", "c", "a", "c", "a"]
+
+
+def test_temporal_fairsim_late_key_one_after_the_other() -> None:
+    """A new name whenever a run has ended: joining the round under way, they would keep `a` waiting for all of them.
+
+    So a round holds those who came before it began, and ends: each time `a` waits for one name more, and no longer.
+    """
+    driver = Driver(make_policy(quantum=1, runs=1))
+    driver.submit("a", *[f"a{n}" for n in range(20)], cost=1)
+    for number in range(20):
+        driver.submit(f"new{number}", "n", cost=1)
+        driver.succeed(driver.dispatches[-1])
+    names = [dispatch.tenant for dispatch in driver.dispatches]
+    assert [number for number, name in enumerate(names) if name == "a"] == [0, 1, 3, 6, 10, 15]
+    assert [name for name in names if name != "a"] == [f"new{number}" for number in range(15)]
 
 
 REFUSED_POLICIES = {
