@@ -18,7 +18,7 @@ import pytest
 from streams.core.effects import Dispatch
 from streams.core.inputs import SUCCEEDED, Input, Submit
 from streams.core.invariants import check
-from streams.core.policy import Policy, PriorityClass, TenantRules
+from streams.core.policy import Memory, Policy, PriorityClass, TenantRules
 from tests.builders import make_policy, make_report, make_submit
 from tests.drivers import Driver
 
@@ -39,10 +39,14 @@ class World:
     flying: list[Dispatch] = field(default_factory=list)
     costs: dict[str, int] = field(default_factory=dict)
 
-    def request(self, tenant: str, *, class_: str = "default", workflow: str = "flow", says: float = 1) -> Submit:
-        """File a run that costs less than a quantum; its producer says `says` times as much."""
+    def request(
+        self, tenant: str, *, class_: str = "default", workflow: str = "flow", says: float = 1, cost: int | None = None
+    ) -> Submit:
+        """File a run that costs at most a quantum; its producer says `says` times as much."""
         run_id = f"r{len(self.costs)}"
-        cost = self.costs[run_id] = self.draw.randint(50, 100)
+        if cost is None:
+            cost = self.draw.randint(50, QUANTUM)
+        self.costs[run_id] = cost
         self.waiting[tenant, class_] += 1
         position = self.driver.position()
         estimate = max(1, int(cost * says))
@@ -88,6 +92,20 @@ def by_turns(names: Sequence[str], *, runs: int = 1, says: float = 1) -> Owner:
             turn += 1
             for _ in range(runs):
                 yield world.request(name, says=says)
+
+    return act
+
+
+def fresh_names() -> Owner:
+    """A name that was never heard of for each run, one at a time; the run costs all that a first visit gives."""
+    used = 0
+
+    def act(world: World) -> Iterator[Submit]:
+        nonlocal used
+        name = f"fresh{used}"
+        if not world.waiting[name, "default"] and all(name != dispatch.tenant for dispatch in world.flying):
+            used += 1
+            yield world.request(f"fresh{used}", cost=QUANTUM)
 
     return act
 
@@ -159,3 +177,13 @@ def test_ids_that_take_turns_running_up_debt(group: bool, at_least: float, at_mo
     """Each files eight runs that look as if they cost nothing, and is gone when the bills come in."""
     owner = by_turns(NAMES, runs=8, says=0.02)
     assert at_least <= share(policy_of(group=group, runs=8), owner) <= at_most
+
+
+@pytest.mark.parametrize("flows", [Memory().flows, 30])
+def test_fresh_names_one_at_a_time(flows: int) -> None:
+    """Each is last in the ring: could it join the round under way, that would never end, and the others never go.
+
+    With 30 flows each name is forgotten for one that comes after it.
+    """
+    policy = replace(policy_of(group=False), memory=Memory(flows=flows))
+    assert abs(share(policy, fresh_names()) - FAIR) < 0.01

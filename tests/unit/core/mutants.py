@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 RING = "tests/unit/core/test_ring.py"
+NEWCOMERS = "tests/unit/core/test_newcomers.py"
 OUTCOMES = "tests/unit/core/test_outcomes.py"
 LOST = "tests/unit/core/test_lost.py"
 FORGETTING = "tests/unit/core/test_forgetting.py"
@@ -73,11 +74,26 @@ MUTANTS: dict[str, Mutant] = {
         "        if eligible > earliest:\n",
         f"{RING}::test_a_head_dearer_than_a_quantum_waits_its_rounds_and_blocks_nobody",
     ),
-    "a newcomer waits for the next round": one(
+    "a newcomer joins the round under way": one(
         "state",
+        "flow.accrued = ring.record.round if ring.record.cursor >= 0 else ring.record.round - 1",
         "flow.accrued = ring.passed(flow)",
+        f"{NEWCOMERS}::test_a_newcomer_begins_with_the_next_round",
+        f"{NEWCOMERS}::test_fresh_names_one_at_a_time_starve_nobody",
+        f"{FORGETTING}::test_names_that_take_turns_gain_nothing",
+        f"{NAMES}::test_fresh_names_one_at_a_time",
+    ),
+    "a newcomer waits for the next round though this one has not begun": one(
+        "state",
+        "flow.accrued = ring.record.round if ring.record.cursor >= 0 else ring.record.round - 1",
         "flow.accrued = ring.record.round",
-        f"{RING}::test_a_newcomer_is_served_in_the_current_round",
+        f"{NEWCOMERS}::test_who_comes_before_the_first_visit_begins_with_this_round",
+    ),
+    "a newcomer is owed a visit in the round it came in": one(
+        "gap",
+        "rounds = max(flow.ring.passed(flow), flow.accrued)",
+        "rounds = flow.ring.passed(flow)",
+        "tests/unit/core/test_gap.py::test_a_newcomer_is_owed_nothing_for_the_round_it_came_in",
     ),
     "FIFO place of a retry: it goes to the end": one(
         "fifo",
@@ -359,12 +375,6 @@ MUTANTS: dict[str, Mutant] = {
         "        if not balance:\n",
         "        if balance <= 0:\n",
         f"{FORGETTING}::test_a_debt_is_never_forgotten_and_the_newcomer_is_refused",
-    ),
-    "one visit a round: names that take turns are visited again and again": one(
-        "state",
-        "        flow.half_visit = self.known_flows >= self.policy.policy.memory.flows\n",
-        "",
-        f"{FORGETTING}::test_names_that_take_turns_gain_nothing",
     ),
     "a run that was dispatched gives way and may be numbered from 1 again": one(
         "endings",

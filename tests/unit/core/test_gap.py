@@ -27,8 +27,10 @@ def gap_of(driver: Driver) -> tuple[int, int]:
 
 def test_a_flow_is_owed_what_its_rounds_gave_and_it_was_not_served() -> None:
     driver = Driver(make_policy(runs=1, quantum=100, weights={"b": 2}))
-    driver.submit("a", *[f"a{number}" for number in range(9)], cost=60)
-    driver.submit("b", "b1", "b2", cost=500)
+    driver.step(
+        *driver.requests("a", [f"a{number}" for number in range(9)], cost=60),
+        *driver.requests("b", ["b1", "b2"], cost=500),
+    )
     assert (driver.flow("a").lag, driver.flow("b").lag) == (40, 0)  # a is visited first: 100, less 60
     driver.succeed(driver.dispatches[0])
     assert (driver.flow("a").lag, driver.flow("b").lag) == (80, 100)  # a: 200 - 120; b: 200 / 2
@@ -36,6 +38,20 @@ def test_a_flow_is_owed_what_its_rounds_gave_and_it_was_not_served() -> None:
         driver.succeed(driver.dispatches[done])
     assert driver.served()[-1] == "b1", "it gets 200 a round, and pays 500 in round 3"
     assert (driver.flow("a").lag, driver.flow("b").lag) == (0, 50)  # a: 300 - 5 x 60; b: (600 - 500) / 2
+
+
+def test_a_newcomer_is_owed_nothing_for_the_round_it_came_in() -> None:
+    driver = Driver(make_policy(runs=1, quantum=100, weights={"b": 2}))
+    driver.submit("a", *[f"a{number}" for number in range(9)], cost=100)
+    driver.submit("b", "b1", cost=500)  # in round 1, while a0 is being served
+    lags = []
+    for done in range(3):
+        driver.succeed(driver.dispatches[done])
+        lags.append((driver.dispatches[-1].run_id, driver.flow("b").lag))
+    # Round 1 has passed b, then 2, then 3. It gets 200 a round, owed per weight.
+    assert lags == [("a1", 0), ("a2", 100), ("a3", 200)]
+    driver.succeed(driver.dispatches[-1])
+    assert (driver.served()[-1], driver.flow("b").lag) == ("b1", 0)  # 600 in rounds 2 to 4; what is left is dropped
 
 
 def test_the_gap_is_that_of_the_two_furthest_apart_and_so_is_the_bound() -> None:
@@ -127,11 +143,11 @@ def test_debt_is_counted_from_the_beginning() -> None:
     driver = Driver(make_policy(runs=1, quantum=100))
     driver.submit("a", "a1", cost=100)
     driver.succeed(driver.dispatches[0], tokens=1_000)
-    driver.submit("b", "b1", "b2", cost=100)
+    driver.submit("b", "b1", "b2", cost=100)  # b1 goes in round 2, which has passed a: it owes 800
     driver.submit("a", "a2", cost=100)
-    assert driver.flow("a").lag == -900
-    assert ring_row(driver).max_estimate == 900
-    assert gap_of(driver) == (900, 100 + 900 + 900)
+    assert driver.flow("a").lag == -800
+    assert ring_row(driver).max_estimate == 800
+    assert gap_of(driver) == (800, 100 + 800 + 800)
 
 
 def test_the_largest_quantum_there_may_be_fits_a_row_after_any_number_of_rounds() -> None:

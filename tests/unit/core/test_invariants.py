@@ -139,7 +139,7 @@ def visited_without_means(state: State) -> None:
 
 def turn_has_passed(state: State) -> None:
     waits = flow(state, "waits")
-    waits.eligible = waits.accrued
+    waits.eligible = ring(state).passed(waits)
     ring(state)._heap.append(waits.eligible << 40 | waits.place)
 
 

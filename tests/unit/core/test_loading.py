@@ -114,8 +114,7 @@ def test_a_shard_without_a_policy_row_is_under_the_built_in_one() -> None:
 
 def test_a_half_done_visit_goes_on_where_it_was() -> None:
     driver = Driver(make_policy(runs=1, quantum=300))
-    driver.submit("a", "a1", "a2", "a3", "a4")
-    driver.submit("b", "b1")
+    driver.step(*driver.requests("a", ["a1", "a2", "a3", "a4"]), *driver.requests("b", ["b1"]))
     driver.succeed(driver.dispatches[0])
     driver.take_over()
     assert driver.serve_all() == ["a1", "a2", "a3", "b1", "a4"]

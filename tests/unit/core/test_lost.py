@@ -152,9 +152,9 @@ def test_a_late_bill_delays_what_the_tenant_has_waiting() -> None:
     """The deficit of a flow that is in the ring has changed: so has the round of its next visit."""
     policy = make_policy(runs=1, leases=LEASES)
     driver = Driver(policy)
-    driver.submit("a", "r1")
+    runs_of_b = driver.requests("b", [f"b{number}" for number in range(9)], lease_ms=1_000)
+    driver.step(*driver.requests("a", ["r1"]), *runs_of_b)
     driver.step(make_report(driver.dispatches[0], HEARTBEAT, 100))
-    driver.submit("b", *[f"b{number}" for number in range(9)], lease_ms=1_000)
     driver.submit("a", "r2", "r3", lease_ms=1_000)
     driver.step(after_ms=LEASES.lease_ms)
     late(driver, tokens=400)

@@ -35,8 +35,8 @@ def test_a_policy_that_was_applied_before_changes_nothing(position: int) -> None
 
 def test_weights_bind_on_queued_runs_at_the_next_visit() -> None:
     driver = Driver(make_policy(runs=1))
-    driver.submit("a", *[f"a{number}" for number in range(8)])
-    driver.submit("b", *[f"b{number}" for number in range(8)])
+    requests = [driver.requests(tenant, [f"{tenant}{number}" for number in range(8)]) for tenant in "ab"]
+    driver.step(*requests[0], *requests[1])
     driver.succeed(driver.dispatches[-1])
     driver.succeed(driver.dispatches[-1])
     driver.set_policy(make_policy(runs=1, weights={"a": 3}))

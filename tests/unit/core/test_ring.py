@@ -21,7 +21,10 @@ def serial(quantum: int = 100, **weights: int) -> Policy:
 
 
 def queued(policy: Policy, **costs: list[int]) -> Driver:
-    """Queue runs `a1, a2, ...` of tenant `a` and so on, while a run of another tenant holds the only place."""
+    """Queue runs `a1, a2, ...` of tenant `a` and so on, while a run of another tenant holds the only place.
+
+    That run was the visit of round 1, so the others begin with round 2.
+    """
     driver = Driver(policy)
     driver.submit("blocker", "first", cost=1)
     requests = [
@@ -52,7 +55,7 @@ def test_what_a_visit_leaves_over_is_carried_to_the_next() -> None:
 def test_a_head_dearer_than_a_quantum_waits_its_rounds_and_blocks_nobody() -> None:
     driver = queued(serial(), a=[350], b=[100] * 5)
     assert order(driver) == ["b1", "b2", "b3", "a1", "b4", "b5"]
-    assert [dispatch.round for dispatch in driver.dispatches[1:]] == [1, 2, 3, 4, 4, 5]
+    assert [dispatch.round for dispatch in driver.dispatches[1:]] == [2, 3, 4, 5, 5, 6]
 
 
 def test_weights_multiply_the_quantum() -> None:
@@ -68,15 +71,8 @@ def test_equal_flows_are_told_apart_by_their_place() -> None:
 def test_a_million_quanta_are_one_visit() -> None:
     driver = queued(serial(quantum=1), a=[10**6])
     driver.succeed(driver.dispatches[0])
-    assert driver.dispatches[-1].round == 10**6
+    assert driver.dispatches[-1].round == 1 + 10**6  # from round 2 on
     assert driver.dispatches[-1].deficit_after == 0
-
-
-def test_a_newcomer_is_served_in_the_current_round() -> None:
-    driver = queued(serial(), a=[100, 100], b=[100, 100])
-    driver.succeed(driver.dispatches[0])  # a1 goes
-    driver.submit("new", "n1", cost=100)
-    assert order(driver) == ["a1", "b1", "n1", "a2", "b2"]
 
 
 def test_a_returning_flow_is_served_in_the_current_round_if_the_cursor_has_not_passed_it() -> None:
@@ -129,15 +125,14 @@ def test_debt_is_kept_on_leaving_and_delays_the_next_run() -> None:
     driver.succeed(driver.dispatches[1], tokens=450)
     assert driver.flow("a").deficit == -350
     driver.submit("a", "a2", cost=100)
-    # b1 went in round 1. a earns in rounds 2, 3, ... and has paid its 350 and 100 for the run in round 6.
+    # b1 went in round 2. a earns in rounds 3, 4, ... and has paid its 350 and 100 for the run in round 7.
     assert order(driver) == ["a1", "b1", "b2", "b3", "b4", "b5", "a2", "b6", "b7", "b8"]
 
 
 def test_debt_is_kept_when_what_is_queued_is_taken_back() -> None:
     driver = Driver(serial())
-    driver.submit("a", "a1", "a2")
-    driver.submit("b", "b1", "b2")
-    driver.succeed(driver.dispatches[0], tokens=450)
+    driver.step(*driver.requests("a", ["a1", "a2"]), *driver.requests("b", ["b1", "b2"]))
+    driver.succeed(driver.dispatches[0], tokens=450)  # b1 goes, in the same round
     driver.step(make_cancel("a", "a2"))
     assert (driver.flow("a").state, driver.flow("a").deficit) == ("idle", -350)
 
@@ -205,11 +200,11 @@ def test_a_broken_off_visit_whose_rest_no_longer_suffices_costs_a_round() -> Non
     driver.submit("b", *[f"b{number}" for number in range(9)], cost=100)
     assert driver.flow_row("a").half_visit
     driver.step(make_report(driver.dispatches[0], FAILED, 80, retryable=True))
-    assert (driver.dispatches[-1].run_id, driver.dispatches[-1].round) == ("b2", 3)  # a's turn was before it
+    assert (driver.dispatches[-1].run_id, driver.dispatches[-1].round) == ("b2", 4)  # a's turn was before it
     driver.succeed(driver.dispatches[-1])
     dispatch = driver.dispatches[-1]
     assert (dispatch.run_id, dispatch.attempt, dispatch.deficit_before) == ("dear", 2, 120)
-    assert dispatch.round == 4
+    assert dispatch.round == 5
 
 
 def test_a_cap_in_tokens_holds_the_head_back_and_nobody_else() -> None:
@@ -252,10 +247,13 @@ def test_a_run_bigger_than_the_window_goes_alone() -> None:
 
 def test_a_charge_in_the_middle_of_a_visit_ends_it() -> None:
     driver = Driver(make_policy(runs=2))
-    driver.submit("a", "a1", "a2", "a3", cost=40)
-    assert driver.flow("a").deficit == 20  # a3 costs 40: the visit was over
-    driver.submit("b", "b1", cost=10)
-    driver.submit("b", "b2", "b3", cost=10)
+    driver.step(
+        *driver.requests("a", ["a1", "a2"], cost=40),
+        *driver.requests("a", ["a3"], cost=20),
+        *driver.requests("b", ["b1", "b2", "b3"], cost=10),
+    )
+    assert driver.flow("a").deficit == 20
+    assert ring_of(driver).record.visiting  # a3 goes as soon as there is a place
     driver.succeed(driver.dispatches[0], tokens=140)
     assert driver.dispatches[-1].run_id == "b1"
     assert driver.flow("a").deficit == -80
@@ -278,8 +276,10 @@ def test_classes_are_served_strictly_in_their_order() -> None:
 
 def test_a_visit_in_a_lower_class_goes_on_after_the_higher_class() -> None:
     driver = Driver(make_policy(quantum=100, runs=1, classes=("high", "low")))
-    driver.submit("a", "a1", "a2", "a3", class_="low", cost=50)
-    driver.submit("b", "b1", class_="low", cost=50)
+    driver.step(
+        *driver.requests("a", ["a1", "a2", "a3"], class_="low", cost=50),
+        *driver.requests("b", ["b1"], class_="low", cost=50),
+    )
     driver.submit("c", "urgent", class_="high", cost=50)
     assert driver.serve_all() == ["a1", "urgent", "a2", "b1", "a3"]
 
@@ -295,9 +295,11 @@ def test_a_higher_class_that_waits_for_tokens_holds_the_lower_one() -> None:
 def test_rescheduling_fills_no_memory() -> None:
     """Each charge puts the next visit off and leaves a stale entry in the heap."""
     driver = Driver(make_policy(quantum=10, runs=1))
-    driver.submit("a", "a1", "a2", cost=10)
-    driver.submit("b", "b1", cost=10)
-    driver.submit("gone", "g1", cost=10)
+    driver.step(
+        *driver.requests("a", ["a1", "a2"], cost=10),
+        *driver.requests("b", ["b1"], cost=10),
+        *driver.requests("gone", ["g1"], cost=10),
+    )
     driver.step(make_cancel("gone", "g1"))
     ring = driver.shard._state.rings["default"]
     largest = 0

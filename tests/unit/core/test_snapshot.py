@@ -134,7 +134,7 @@ def test_a_class() -> None:
             min_share=0,
             stated_share_ppm=0,
             deficit=0,
-            round=1,
+            round=2,  # a came in the first, and begins with this one
             known_flows=3,
             active_flows=2,
             blocked_flows=1,

@@ -52,8 +52,8 @@ def test_the_window_has_no_place() -> None:
 
 def test_of_those_in_the_heap_the_next_one_waits_for_the_place() -> None:
     driver = Driver(make_policy(runs=1, quantum=100, weights={"c": 3}))
-    for tenant in ("a", "b", "c"):
-        driver.submit(tenant, "r1", "r2", cost=100 if tenant == "a" else 250)
+    costs = {"a": 100, "b": 250, "c": 250}
+    driver.step(*(each for tenant, cost in costs.items() for each in driver.requests(tenant, ["r1", "r2"], cost=cost)))
     assert skips(driver) == {"a": "turn", "b": "turn", "c": "window_runs"}, "c can pay in round 1, a in 2, b in 3"
 
 
