@@ -102,10 +102,9 @@ class Ring:
             return
         flow.deficit = self.deficit_now(flow)
         flow.accrued = passed
-        if flow.half_visit and flow.state is not BLOCKED:
+        if flow.half_visit and flow.state is ACTIVE:
             flow.half_visit = False  # the visit that was owed has come
-            if flow.state is ACTIVE:
-                gap.earn_nothing(flow)
+            gap.earn_nothing(flow)
         if flow.extra:
             gap.earn_extra(flow)
             flow.extra = 0
