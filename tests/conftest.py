@@ -1,6 +1,7 @@
 """What holds for every test: no settings leak in, and hypothesis runs as its profile says."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,11 @@ KEPT = {"FAIRSTREAM_CACHE", "FAIRSTREAM_MAVEN_MIRROR", "FAIRSTREAM_TEST_PROFILE"
 
 for _name in [name for name in os.environ if name.startswith("FAIRSTREAM_") and name not in KEPT]:
     del os.environ[_name]
+
+# A shell starts what it puts into the background with SIGINT ignored, and that is inherited: the programs under test
+# could then not be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("dev", max_examples=50, deadline=None)
