@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from streams.core.effects import Dispatch
 from streams.core.inputs import SUCCEEDED, Cancel, Completion, Submit
 from streams.core.policy import Estimates, Leases, Limits, Memory, Policy, PriorityClass, TenantRules, Window
+from streams.core.records import FlightRecord
 
 LONG_MS = 10**12  # a lease that no test outlives
 HINTS = Estimates(source="hint")  # a run costs what its request says: tests of order want to choose
@@ -99,4 +100,23 @@ def make_report(
         retryable=retryable,
         error="boom" if retryable else None,
         worker="w1",
+    )
+
+
+def make_flight(estimate: int, *, tenant: str = "a", workflow: str = "flow") -> FlightRecord:
+    """Return an attempt in flight of which nothing has been heard."""
+    return FlightRecord(
+        tenant=tenant,
+        run_id="r",
+        class_="default",
+        workflow=workflow,
+        attempt=1,
+        tries=1,
+        seq=1,
+        dispatched_ms=0,
+        estimate=estimate,
+        charged=estimate,
+        reported=0,
+        expires_ms=0,
+        lease_ms=0,
     )

@@ -53,14 +53,12 @@ class Lost:
         """Take over the accounts of a run that ends, the latest attempts first as far as the page has room."""
         latest = sorted(run.lost, reverse=True)[: max(0, MAX_OF_PAGE - len(page.lost))]
         for attempt in reversed(latest):
-            page.lost.append((run.tenant, run.run_id, run.class_, attempt, run.lost[attempt]))
-            self.open(run.flow, page, run.run_id, attempt, run.lost[attempt])
+            self._keep(run.flow, page, run.run_id, attempt, run.lost[attempt])
 
     def keep_attempt(self, flight: Flight, page: EndedRecord) -> None:
         """Open the account of an attempt whose run has ended before, if the page that remembers it has room."""
         if len(page.lost) < MAX_OF_PAGE:
-            page.lost.append((flight.tenant, flight.run_id, flight.class_, flight.attempt, flight.reported))
-            self.open(flight.flow, page, flight.run_id, flight.attempt, flight.reported)
+            self._keep(flight.flow, page, flight.run_id, flight.attempt, flight.reported)
 
     def find(self, attempt: Attempt) -> Account | None:
         """Return the account of an attempt if it is open."""
@@ -79,3 +77,7 @@ class Lost:
         """Take in an account that is on its page already."""
         self._accounts[flow.tenant, run_id, attempt] = Account(flow, page, charged)
         flow.open += 1
+
+    def _keep(self, flow: Flow, page: EndedRecord, run_id: str, attempt: int, charged: int) -> None:
+        page.lost.append((flow.tenant, run_id, flow.class_, attempt, charged))
+        self.open(flow, page, run_id, attempt, charged)

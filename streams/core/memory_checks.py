@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from streams.core.estimator import MAX_COUNTED
 from streams.core.lost import MAX_OF_PAGE, MAX_OF_RUN
 from streams.core.records import FlowState
-from streams.core.removal import is_removed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +26,8 @@ def memory_faults(state: State) -> Iterator[str]:
     yield from _lost(state)
     yield from _resting(state)
     yield from _backlogs(state)
-    waiting = {name for name, tenant in state.tenants.items() if tenant.queued_runs and is_removed(state, name)}
+    removes = state.policy.policy.removes
+    waiting = {name for name, tenant in state.tenants.items() if tenant.queued_runs and removes(name)}
     if not waiting <= {tenant.name for tenant in state.removed}:
         yield "removed: runs of a tenant that is no longer named are not to be rejected"
 

@@ -16,7 +16,7 @@ from streams.core.estimator import FP_BITS, follow
 from streams.core.inputs import HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.overload import last_waiting
 from streams.core.records import IDLE, key_of
-from streams.core.removal import is_removed, say_removed
+from streams.core.removal import say_removed
 from streams.core.runs import RunState
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _retry(state: State, run: Run, why: str) -> None:
 
 def _come_back(state: State, run: Run, pause_ms: int) -> bool:
     """Put a run back to its old place, after a pause, and keep what it has behind it. False: it is rejected instead."""
-    if is_removed(state, run.tenant):
+    if state.policy.policy.removes(run.tenant):
         end_run(state, run)
         say_removed(state, run)
         return False

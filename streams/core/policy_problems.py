@@ -41,8 +41,7 @@ class Problem(NamedTuple):
             if isinstance(part, int):
                 text += f"[{part}]"
             else:
-                bare = len(part) <= _SHOWN and _BARE.fullmatch(part)
-                text += "." * bool(text) + (part if bare else quoted(part))
+                text += "." * bool(text) + _key(part)
         return text
 
     def __str__(self) -> str:
@@ -90,11 +89,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; known: {_list(names)}" if names else ""
 
 
+def _key(name: str) -> str:
+    """Return a name as TOML writes a key: bare if it can be."""
+    return name if len(name) <= _SHOWN and _BARE.fullmatch(name) else quoted(name)
+
+
 def _list(names: list[str]) -> str:
     shown: list[str] = []
     room = _LISTED_CHARS
     for name in names:
-        text = name if len(name) <= _SHOWN and _BARE.fullmatch(name) else quoted(name)
+        text = _key(name)
         room -= len(text)
         if room < 0 or len(shown) == _LISTED:
             return ", ".join([*shown, "…"])

@@ -25,14 +25,9 @@ if TYPE_CHECKING:
 _LOOK: Final = 2_000  # waiting runs that are gathered at once: passing over those in flight, and gone, costs time
 
 
-def is_removed(state: State, tenant: str) -> bool:
-    """Tell whether the runs of a tenant are to be rejected."""
-    return state.policy.policy.removes(tenant)
-
-
 def find_removed(state: State) -> None:
     """Note whose waiting runs are to be rejected: after a new policy, and after a load. O(tenants)."""
-    names = sorted(name for name in state.tenants if is_removed(state, name))  # an order that a load keeps
+    names = sorted(filter(state.policy.policy.removes, state.tenants))  # an order that a load keeps
     state.removed.clear()
     state.removed.extend(tenant for tenant in map(state.tenants.__getitem__, names) if tenant.queued_runs)
 

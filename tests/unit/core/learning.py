@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from streams.core.estimator import Estimator, History
 from streams.core.policy import Estimates, Memory
-from streams.core.records import FlightRecord, Key, Record
-from tests.builders import make_policy
+from streams.core.records import Key, Record
+from tests.builders import make_flight, make_policy
 
 DEFAULT = 1_000
 RULES = Estimates(prior_runs=4, decay_runs=32, min_charge=1)
@@ -23,21 +23,7 @@ def learn(
     changed: dict[Key, Record | None] | None = None,
 ) -> History:
     """Let runs of a workflow end with these costs, one after the other; `changed` collects the rows."""
-    flight = FlightRecord(
-        tenant=tenant,
-        run_id="r",
-        class_="default",
-        workflow=workflow,
-        attempt=1,
-        tries=1,
-        seq=1,
-        dispatched_ms=0,
-        estimate=estimate,
-        charged=estimate,
-        reported=0,
-        expires_ms=0,
-        lease_ms=0,
-    )
+    flight = make_flight(estimate, tenant=tenant, workflow=workflow)
     policy = make_policy(estimates=Estimates(decay_runs=decay), memory=memory)
     rows = {} if changed is None else changed
     for cost in costs:

@@ -384,8 +384,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "who was removed is served on what comes back": one(
         "outcomes",
-        "    if is_removed(state, run.tenant):\n",
-        "    if not is_removed(state, run.tenant):\n",
+        "    if state.policy.policy.removes(run.tenant):\n",
+        "    if not state.policy.policy.removes(run.tenant):\n",
         "tests/unit/core/test_removal.py::test_what_comes_back_is_rejected",
     ),
     # What is written.

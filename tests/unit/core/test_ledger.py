@@ -5,29 +5,12 @@ from __future__ import annotations
 import pytest
 
 from streams.core import ledger
-from streams.core.records import FlightRecord, FlowRecord
+from streams.core.records import FlowRecord
+from tests.builders import make_flight
 
 
 def account(deficit: int = 0, charged: int = 0, actual: int = 0) -> FlowRecord:
     return FlowRecord(class_="default", tenant="a", place=0, deficit=deficit, charged=charged, actual=actual)
-
-
-def flight(estimate: int) -> FlightRecord:
-    return FlightRecord(
-        tenant="a",
-        run_id="r",
-        class_="default",
-        workflow="flow",
-        attempt=1,
-        tries=1,
-        seq=1,
-        dispatched_ms=0,
-        estimate=estimate,
-        charged=estimate,
-        reported=0,
-        expires_ms=0,
-        lease_ms=0,
-    )
 
 
 def entries(flow: FlowRecord) -> tuple[int, int, int]:
@@ -61,7 +44,7 @@ def test_amending_replaces_what_was_settled() -> None:
 
 
 def test_a_heartbeat_charges_only_what_exceeds_the_charge() -> None:
-    flow, attempt = account(), flight(estimate=100)
+    flow, attempt = account(), make_flight(estimate=100)
     ledger.charge(flow, 100)
     assert ledger.own_up(flow, attempt, 60) == 0
     assert (attempt.reported, attempt.charged) == (60, 100)
@@ -71,7 +54,7 @@ def test_a_heartbeat_charges_only_what_exceeds_the_charge() -> None:
 
 
 def test_heartbeats_out_of_order_change_nothing() -> None:
-    flow, attempt = account(), flight(estimate=100)
+    flow, attempt = account(), make_flight(estimate=100)
     ledger.own_up(flow, attempt, 150)
     before = entries(flow)
     assert ledger.own_up(flow, attempt, 120) == 0
