@@ -9,27 +9,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
-
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from typing import TYPE_CHECKING, Final
 
 from streams import clock
 from streams.app import collector
 from streams.app.door import Core, CoreType
 from streams.app.inbox import Source
 from streams.errors import ConfigError, StateUnreadable, Unavailable
-from streams.kafka import KafkaSettings, from_kafka, mapped_errors
+from streams.partition import bounds, open_reader, read_to_end
 from streams.rows import POSITIONS, PositionsRecord, Row, decode, decode_key
-from streams.wire import TopicNames
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+    from streams.kafka import KafkaSettings
+    from streams.wire import TopicNames
 
 _LOG: Final = logging.getLogger("streams.app.loading")
 
-_CHUNK: Final = 1_000  # `consume(n, timeout)` waits until it has n, so the last chunk costs the timeout
-_CHUNK_S: Final = 0.05
-_SILENCE_S: Final = 20.0  # without any progress: Kafka is not there
 _PATIENCE_S: Final = 60.0  # a broker's restart is ridden out, and so is the election of another leader
 _RETRY_S: Final = 0.5
-_KNOW_S: Final = 15.0  # for one answer of Kafka's
 
 
 class StateTopic:
@@ -65,19 +64,7 @@ class StateTopic:
 
     def _load(self) -> tuple[Core, PositionsRecord]:
         begun = clock.monotonic()
-        consumer = Consumer(
-            self._kafka.client(
-                group_id=f"{self._names.state}-loader",  # wanted by librdkafka, joined by nobody
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                enable_partition_eof=True,
-                auto_offset_reset="error",
-                fetch_wait_max_ms=10,
-                fetch_error_backoff_ms=50,
-                queued_min_messages=100_000,
-            )
-        )
-        try:
+        with open_reader(self._kafka, f"{self._names.state}-loader") as consumer:
             with collector.quiet():
                 raw = self._read(consumer)
                 rows = self._decode(raw)
@@ -85,8 +72,6 @@ class StateTopic:
                 assert positions is None or isinstance(positions, PositionsRecord)
                 core = self._build(list(rows.values()))
             self._check(positions, consumer)
-        finally:
-            consumer.close()
         reign = self._reign(positions)
         _LOG.info(
             "streams.app.loaded shard=%d rows=%d epoch=%d applied=%s seconds=%.2f",
@@ -99,31 +84,15 @@ class StateTopic:
         return core, reign
 
     def _read(self, consumer: Consumer) -> dict[bytes, bytes]:
-        """Return the last value of each key. Offsets can't tell the end, which may be a transaction's marker."""
+        """Return the last value of each key."""
         rows: dict[bytes, bytes] = {}
-        deadline = clock.monotonic() + _SILENCE_S
-        with mapped_errors(f"reading {self._names.state}"):
-            # An assignment of a topic that the client has not heard of waits half a second for its leader.
-            consumer.list_topics(self._names.state, timeout=_KNOW_S)
-            consumer.assign([TopicPartition(self._names.state, self._shard, OFFSET_BEGINNING)])
-            while True:
-                for message in consumer.consume(_CHUNK, _CHUNK_S):
-                    error = message.error()
-                    if error is None:
-                        key, value = message.key() or b"", message.value()
-                        if value is None:
-                            rows.pop(key, None)
-                        else:
-                            rows[key] = value
-                        deadline = clock.monotonic() + _SILENCE_S
-                    elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-                        return rows
-                    else:
-                        failure = from_kafka(error, f"reading {self._names.state}")
-                        if not isinstance(failure, Unavailable):  # librdkafka goes on by itself
-                            raise failure
-                if clock.monotonic() > deadline:
-                    raise Unavailable(f"reading {self._names.state}: nothing came for {_SILENCE_S:g} s")
+        for message in read_to_end(consumer, self._names.state, self._shard):
+            key, value = message.key() or b"", message.value()
+            if value is None:
+                rows.pop(key, None)
+            else:
+                rows[key] = value
+        return rows
 
     def _decode(self, raw: dict[bytes, bytes]) -> dict[tuple[str, ...], Row]:
         """Return the rows; `raw` is used up, so that a large state is not in memory twice."""
@@ -161,8 +130,7 @@ class StateTopic:
 
     def _check_input(self, consumer: Consumer, source: Source, next_offset: int) -> None:
         topic = getattr(self._names, source.value)
-        with mapped_errors(f"looking at {topic}"):
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, self._shard), timeout=_KNOW_S)
+        low, high = bounds(consumer, topic, self._shard)
         if next_offset > high:
             raise StateUnreadable(
                 f"{topic}, partition {self._shard}, ends at {high}, but everything up to {next_offset} was applied: "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import Message
 
-from streams import clock
+from streams.kafka import KafkaSettings
+from streams.partition import open_reader, read_to_end
 
 _DEADLINE_S: Final = 30.0
 
@@ -25,36 +25,15 @@ class Seen(NamedTuple):
 
 def read_topic(servers: str, topic: str) -> list[Seen]:
     """Every record that a read_committed reader can see now, partition by partition."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "test-reader",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 10,
-        }
-    )
-    try:
+    with open_reader(KafkaSettings(servers=servers), "test-reader") as consumer:
         partitions = sorted(consumer.list_topics(topic, timeout=_DEADLINE_S).topics[topic].partitions)
-        return [seen for partition in partitions for seen in _read_partition(consumer, topic, partition)]
-    finally:
-        consumer.close()
+        return [
+            _seen(partition, message) for partition in partitions for message in read_to_end(consumer, topic, partition)
+        ]
 
 
-def _read_partition(consumer: Consumer, topic: str, partition: int) -> Iterator[Seen]:
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-    deadline = clock.monotonic() + _DEADLINE_S
-    while clock.monotonic() < deadline:
-        for message in consumer.consume(1_000, 0.05):
-            error = message.error()
-            if error is not None:
-                if error.code() == KafkaError._PARTITION_EOF:
-                    return
-                assert error.retriable(), error
-                continue
-            offset = message.offset()
-            assert offset is not None
-            headers: Any = message.headers() or ()
-            yield Seen(partition, offset, message.timestamp()[1], message.key(), message.value(), tuple(headers))
-    raise TimeoutError(f"{topic}[{partition}]: no end within {_DEADLINE_S:g} s")
+def _seen(partition: int, message: Message) -> Seen:
+    offset = message.offset()
+    assert offset is not None
+    headers: Any = message.headers() or ()
+    return Seen(partition, offset, message.timestamp()[1], message.key(), message.value(), tuple(headers))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from streams import partition
 from streams.app import loading
 from streams.app.loading import StateTopic
 from streams.core.shard import Shard
@@ -73,7 +74,7 @@ def load(
         seen.append(conf)
         return consumer
 
-    monkeypatch.setattr(loading, "Consumer", make)
+    monkeypatch.setattr(partition, "Consumer", make)
     try:
         return StateTopic(KafkaSettings(servers="nowhere:9092"), NAMES, 0, counts or COUNTS, Shard).load()
     finally:
@@ -170,7 +171,7 @@ def test_any_other_error_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_silence_ends_it_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "_SILENCE_S", -1.0)
+    monkeypatch.setattr(partition, "_SILENCE_S", -1.0)
     monkeypatch.setattr(loading, "_PATIENCE_S", -1.0)
     with pytest.raises(Unavailable, match="nothing came"):
         load(monkeypatch)
@@ -179,8 +180,8 @@ def test_silence_ends_it_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_load_that_is_interrupted_begins_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(loading, "_SILENCE_S", -1.0)
+    monkeypatch.setattr(partition, "_SILENCE_S", -1.0)
     monkeypatch.setattr(loading, "_RETRY_S", 0.0)
     _, reign = load(monkeypatch, [], messages(positions({"requests": 4})), [], [*messages(positions({})), *END])
     assert reign == PositionsRecord(epoch=5, applied={}, partitions=COUNTS)
-    assert caplog.text.count("streams.app.load_interrupted") == 3
+    assert caplog.text.count("streams.app.load_interrupted") == 2
