@@ -25,7 +25,8 @@ class LocalKafka:
     """A Kafka cluster that lives as long as its owner: this object, and this process.
 
     Nodes are numbered from 1. Each `heap_mb` of heap means about 120 MB more of memory. `settings`
-    are broker settings that replace ours. With `data_dir` the data stays there and is found again
+    are broker settings that replace ours. `listeners` are more ways in for clients, from name to
+    security protocol; what those need stands in `settings`. With `data_dir` the data stays there and is found again
     by the next cluster with as many nodes; without it, it is temporary. `port` asks for that port
     on node 1; all others are free ones. `full_jit` gives the JVM its second compiler: slower to
     start, faster when it has run for a minute (benchmarks).
@@ -40,6 +41,7 @@ class LocalKafka:
         heap_mb: int = 256,
         settings: Mapping[str, str] | None = None,
         *,
+        listeners: Mapping[str, str] | None = None,
         port: int | None = None,
         full_jit: bool = False,
     ) -> None:
@@ -48,6 +50,7 @@ class LocalKafka:
         self._count = nodes
         self._data_dir = data_dir
         self._settings = dict(settings or {})
+        self._listeners = dict(listeners or {})
         self._port = port
         self._jvm_options = [f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", *_LOG_OPTIONS]
         if not full_jit:
@@ -99,6 +102,13 @@ class LocalKafka:
     def bootstrap(self) -> str:
         """The addresses of all nodes, for `bootstrap.servers`."""
         return ",".join(node.spec.address for node in self._nodes.values())
+
+    def bootstrap_of(self, listener: str) -> str:
+        """The addresses of one of the `listeners`."""
+        found = [each.address for node in self._nodes.values() for each in node.spec.listeners if each.name == listener]
+        if not found:
+            raise ConfigError(f"there are listeners {sorted(self._listeners)}", field="listener", value=listener)
+        return ",".join(found)
 
     @property
     def pids(self) -> dict[int, int]:
@@ -160,13 +170,14 @@ class LocalKafka:
             raise ConfigError(f"holds the data of {folder.nodes} node(s)", field="data_dir", value=str(folder.root))
         if self._port is not None and not ports.is_free(self._port):
             raise StartFailed(f"port {self._port} is taken on {ports.LOOPBACK}: choose another, or end what holds it")
-        numbers = ports.free_ports(2 * self._count)
+        numbers = iter(ports.free_ports((2 + len(self._listeners)) * self._count))
         specs = [
             config.NodeSpec(
                 node_id=n + 1,
-                port=self._port if self._port is not None and n == 0 else numbers[2 * n],
-                controller_port=numbers[2 * n + 1],
+                port=self._port if self._port is not None and n == 0 else next(numbers),
+                controller_port=next(numbers),
                 folder=folder.root / f"node-{n + 1}",
+                listeners=tuple(config.Listener(*each, next(numbers)) for each in self._listeners.items()),
             )
             for n in range(self._count)
         ]

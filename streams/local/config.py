@@ -18,6 +18,19 @@ JARS: Final = "jars"
 PROPERTIES: Final = "server.properties"
 
 
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One more way in for clients, beside the plain one that nodes and we ourselves use."""
+
+    name: str  # in capitals; its settings begin with `listener.name.<name in small letters>.`
+    protocol: str  # PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
+    port: int
+
+    @property
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSpec:
     """One node's identity: it keeps its ports and its folder across restarts."""
@@ -26,6 +39,7 @@ class NodeSpec:
     port: int
     controller_port: int
     folder: Path
+    listeners: tuple[Listener, ...] = ()
 
     @property
     def address(self) -> str:
@@ -36,14 +50,17 @@ def properties(spec: NodeSpec, nodes: Sequence[NodeSpec], overrides: Mapping[str
     """The node's settings; `overrides` come last and may replace any of them."""
     replicas = min(len(nodes), 3)
     in_sync = 2 if len(nodes) >= _QUORUM else 1
+    open_to_clients = [f"PLAINTEXT://{spec.address}", *(f"{each.name}://{each.address}" for each in spec.listeners)]
+    protocols = ["CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT"]
+    protocols += [f"{each.name}:{each.protocol}" for each in spec.listeners]
     settings: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": spec.node_id,
         "controller.quorum.voters": ",".join(f"{n.node_id}@{LOOPBACK}:{n.controller_port}" for n in nodes),
-        "listeners": f"PLAINTEXT://{spec.address},CONTROLLER://{LOOPBACK}:{spec.controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{spec.address}",
+        "listeners": ",".join([*open_to_clients, f"CONTROLLER://{LOOPBACK}:{spec.controller_port}"]),
+        "advertised.listeners": ",".join(open_to_clients),
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listener.security.protocol.map": ",".join(protocols),
         "log.dirs": DATA,
         "default.replication.factor": replicas,
         "min.insync.replicas": in_sync,

@@ -24,6 +24,7 @@ class OwnedProcess:
         self._command = [sys.executable, "-IS", str(Path(supervise.__file__)), str(os.getpid()), str(_GRACE_S)]
         self._command += ["", sys.executable, "-m", module, *arguments]  # "": nothing to remove
         self._supervisor: subprocess.Popen[bytes] | None = None
+        self.pid = 0  # of the process itself, not of its supervisor; known once it is started
 
     def start(self) -> None:
         with contextlib.ExitStack() as stack:
@@ -33,10 +34,13 @@ class OwnedProcess:
                 self._command,
                 bufsize=0,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
             )
+        assert self._supervisor.stdout is not None
+        with self._supervisor.stdout as answer:
+            self.pid = int(answer.readline() or 0)
 
     def stop(self) -> None:
         """SIGTERM, and wait for its end; SIGKILL if that takes longer than 10 s."""

@@ -49,6 +49,15 @@ def test_every_node_knows_all_voters_and_its_own_ports() -> None:
     assert settings["node.id"] == "2"
 
 
+def test_more_listeners_stand_beside_the_plain_one() -> None:
+    secured = config.Listener("SECURED", "SASL_SSL", 22_001)
+    node = config.NodeSpec(node_id=1, port=20_001, controller_port=21_001, folder=Path("/data"), listeners=(secured,))
+    settings = config.properties(node, [node], {})
+    assert settings["advertised.listeners"] == "PLAINTEXT://127.0.0.1:20001,SECURED://127.0.0.1:22001"
+    assert settings["listeners"] == f"{settings['advertised.listeners']},CONTROLLER://127.0.0.1:21001"
+    assert settings["listener.security.protocol.map"].endswith(",SECURED:SASL_SSL")
+
+
 def test_overrides_come_last() -> None:
     nodes = specs(1)
     settings = config.properties(nodes[0], nodes, {"auto.create.topics.enable": "true", "own": "x"})
