@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from streams.local import LocalKafka
+from tests.integration.secured import SecuredKafka, secured_kafka
 
 HERE = Path(__file__).parent
 
@@ -26,6 +27,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def kafka() -> Iterator[LocalKafka]:
     """The shared node. Do not kill it: a fault test starts its own."""
     with LocalKafka() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """The shared node that asks for TLS, a password, and rights. Do not kill it either."""
+    with secured_kafka(tmp_path_factory.mktemp("secured")) as cluster:
         yield cluster
 
 
