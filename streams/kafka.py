@@ -146,6 +146,14 @@ class KafkaSettings:
 
         return topic_names(self.prefix)
 
+    @property
+    def reader_group(self) -> str:
+        """The group of all readers that join none. librdkafka wants a name, and asks Kafka who coordinates it.
+
+        One for all, since whoever reads needs a right to ask that (`streams.admin.acls`).
+        """
+        return f"{self.prefix}readers"
+
     def client(self, **own: Any) -> dict[str, Any]:
         """Return a configuration for a confluent-kafka client; `own` wins. Underscores in names stand for dots."""
         return {

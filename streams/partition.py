@@ -32,7 +32,8 @@ def open_reader(kafka: KafkaSettings, name: str) -> Iterator[Consumer]:
     with mapped_errors("opening a reader"):
         consumer = Consumer(
             kafka.client(
-                group_id=name,  # wanted by librdkafka, joined by nobody
+                group_id=kafka.reader_group,
+                client_id=name,
                 isolation_level="read_committed",
                 enable_auto_commit=False,
                 enable_partition_eof=True,

@@ -110,7 +110,7 @@ def read_policy(settings: KafkaSettings) -> InForce | None:
     Raises `Unavailable` if Kafka does not answer, `ConfigError` if the topic is not there.
     """
     conf = settings.client(
-        group_id="fairstream-policy-reader",  # librdkafka wants one; nothing is committed under it
+        group_id=settings.reader_group,
         enable_auto_commit=False,
         enable_partition_eof=True,
         isolation_level="read_committed",

@@ -87,7 +87,7 @@ class PolicyReader(threading.Thread):
     def _follow(self) -> None:
         consumer = Consumer(
             self._kafka.client(
-                group_id=f"{self._topic}-reader",  # wanted by librdkafka, joined by nobody
+                group_id=self._kafka.reader_group,
                 isolation_level="read_committed",
                 enable_auto_commit=False,
                 enable_partition_eof=True,

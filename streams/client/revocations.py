@@ -106,7 +106,7 @@ def _consumer_at_end(kafka: KafkaSettings) -> Consumer:
     with mapped_errors("opening the reader of revocations"):
         consumer = Consumer(
             kafka.client(
-                group_id=f"{kafka.prefix}revocations",  # librdkafka wants a name; nobody joins, nothing is committed
+                group_id=kafka.reader_group,
                 isolation_level="read_committed",
                 **{"enable.auto.commit": False, "auto.offset.reset": "latest", "fetch.wait.max.ms": 100},
             )

@@ -40,7 +40,7 @@ class StatusReader:
         with mapped_errors(_DOING):
             self._consumer = Consumer(
                 kafka.client(
-                    group_id=f"{kafka.prefix}status-readers",  # librdkafka wants a name; nobody joins
+                    group_id=kafka.reader_group,
                     isolation_level="read_committed",
                     **{"enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 100},
                 )

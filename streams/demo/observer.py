@@ -139,7 +139,8 @@ def _open(kafka: KafkaSettings, who: str, topics: list[str]) -> Consumer:
     with mapped_errors(_DOING):
         consumer = Consumer(
             kafka.client(
-                group_id=f"{kafka.prefix}demo-{who}",  # librdkafka wants a name; nobody joins
+                group_id=kafka.reader_group,
+                client_id=f"demo-{who}",
                 isolation_level="read_committed",
                 enable_auto_commit=False,
                 enable_partition_eof=True,

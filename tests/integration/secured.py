@@ -1,4 +1,4 @@
-"""A real Kafka that lets in only whom it knows: TLS with certificates made here, SCRAM users, and rights (ACLs) for all.
+"""A real Kafka that lets in only whom it knows: TLS with certificates made here, SCRAM users, and rights (ACLs).
 
 The plain listener stays for the node itself and for what a test arranges (its principal, ANONYMOUS, may do anything);
 whatever is tested comes in by the secured one.
