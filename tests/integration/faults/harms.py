@@ -1,0 +1,86 @@
+"""The verbs of harm: what can be done to a process or a broker, each with the proof that it was done.
+
+A verb returns one sentence of what was seen afterwards (an exit code, a state, a new process id), and fails if it saw
+anything else: a fault that did not happen proves nothing about what survives it.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from typing import Final
+
+import psutil
+
+from streams import clock
+from streams.local import LocalKafka
+from tests.integration.processes import ChildProcess
+
+KILLED: Final = -signal.SIGKILL
+SEEN_S: Final = 10.0  # for a signal to have its effect on a busy machine
+
+
+def kill(victim: ChildProcess) -> str:
+    """`kill -9`."""
+    pid = victim.pid
+    assert victim.running, f"{victim.name} had ended with {victim.poll()} before it could be killed"
+    victim.kill()
+    assert victim.poll() == KILLED, f"{victim.name} ended with {victim.poll()}"
+    assert not alive(pid), f"{victim.name}: process {pid} is still there"
+    return f"process {pid} is gone, exit code {KILLED}"
+
+
+def terminate(victim: ChildProcess) -> str:
+    """SIGTERM, which a process must follow in time and with exit code 0."""
+    pid = victim.pid
+    code = victim.stop()
+    assert code == 0, f"{victim.name} ended with {code} after SIGTERM"
+    return f"process {pid} is gone, exit code 0"
+
+
+def freeze(victim: ChildProcess) -> str:
+    """SIGSTOP, until `thaw`."""
+    victim.send(signal.SIGSTOP)
+    clock.wait_until(lambda: is_frozen(victim), SEEN_S, what=f"{victim.name} stopped")
+    return f"process {victim.pid} is stopped"
+
+
+def thaw(victim: ChildProcess) -> str:
+    """SIGCONT: what was a member is a zombie now, if it was frozen for long enough."""
+    assert is_frozen(victim), f"{victim.name} was not stopped any more"
+    victim.send(signal.SIGCONT)
+    clock.wait_until(lambda: not is_frozen(victim), SEEN_S, what=f"{victim.name} going on")
+    return f"process {victim.pid} goes on"
+
+
+def kill_broker(kafka: LocalKafka, node: int) -> str:
+    """`kill -9`; the data stays as it was at that instant."""
+    pid = kafka.pids[node]
+    kafka.kill(node)
+    assert not alive(pid), f"broker {node}: process {pid} is still there"
+    return f"broker {node}: process {pid} is gone"
+
+
+def start_broker(kafka: LocalKafka, node: int) -> str:
+    """Start it again and wait until it answers."""
+    kafka.start(node)
+    return f"broker {node}: process {kafka.pids[node]} answers"
+
+
+def start_brokers(kafka: LocalKafka, nodes: Sequence[int]) -> str:
+    """Start several and wait until all answer: none can before a majority runs."""
+    for node in nodes:
+        kafka.start(node, wait=False)
+    return "; ".join(start_broker(kafka, node) for node in nodes)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; a zombie that its parent has not collected does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def is_frozen(process: ChildProcess) -> bool:
+    return psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
