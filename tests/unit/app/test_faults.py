@@ -2,9 +2,11 @@ import multiprocessing
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
-from streams.app.faults import POINTS, KillPoints, NoFaults, parse_faults
+from streams import clock
+from streams.app.faults import POINTS, FaultPoints, NoFaults, parse_faults
 from streams.errors import ConfigError
 
 
@@ -17,7 +19,18 @@ def test_without_a_setting_there_are_no_faults() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["after_rows", "elsewhere=1;trace=x", "after_rows=2;trace=x", "after_rows=often;trace=x", "after_rows=0.1"]
+    "text",
+    [
+        "after_rows",
+        "after_rows=0.1",
+        "after_rows=2;trace=x",
+        "after_rows=often;trace=x",
+        "after_rows@0;trace=x",
+        "after_rows@third;trace=x",
+        "elsewhere=1;trace=x",
+        "elsewhere@1;trace=x",
+        "after_rows@1;signal=HUP;trace=x",
+    ],
 )
 def test_what_is_no_fault_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -31,6 +44,14 @@ def _die(point: str, trace: str, flushed: str) -> None:
     faults.at(point, Path(flushed).touch)
 
 
+def _die_when_armed(trace: str, arm: str) -> None:
+    faults = parse_faults(f"after_rows=1,before_commit=1;trace={trace};arm={arm}")
+    faults.at("after_rows", lambda: None)  # not armed yet
+    Path(arm).write_text("before_commit", encoding="ascii")
+    faults.at("after_rows", lambda: None)  # armed for another point
+    faults.at("before_commit", lambda: None)
+
+
 @pytest.mark.parametrize("point", ["before_begin", "before_commit"])
 def test_a_fault_kills_and_leaves_its_trace(point: str, tmp_path: Path) -> None:
     trace, flushed = tmp_path / "trace", tmp_path / "flushed"
@@ -42,8 +63,37 @@ def test_a_fault_kills_and_leaves_its_trace(point: str, tmp_path: Path) -> None:
     assert flushed.exists() == (point != "before_begin")  # the broker holds half a transaction
 
 
+def test_an_armed_fault_waits_for_its_file_and_its_point(tmp_path: Path) -> None:
+    trace, arm = tmp_path / "trace", tmp_path / "arm"
+    process = multiprocessing.get_context("spawn").Process(target=_die_when_armed, args=(str(trace), str(arm)))
+    process.start()
+    process.join(30)
+    assert process.exitcode == -signal.SIGKILL
+    assert trace.read_text() == f"{process.pid} before_commit\n"
+
+
 def test_a_chance_is_a_chance(tmp_path: Path) -> None:
-    rare = KillPoints({"after_rows": 1e-9}, seed=1, trace=tmp_path / "trace")
+    rare = FaultPoints({"after_rows": 1e-9}, seed=1, trace=tmp_path / "trace")
     for _ in range(1_000):
         rare.at("after_rows", lambda: None)
     assert not (tmp_path / "trace").exists()
+
+
+def _stop(trace: str) -> None:
+    faults = parse_faults(f"after_rows@2;signal=STOP;trace={trace}")
+    for _ in range(4):
+        faults.at("before_commit", lambda: None)
+        faults.at("after_rows", lambda: None)
+
+
+def test_a_fault_can_come_at_a_given_passing_and_stop_instead_of_kill(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    process = multiprocessing.get_context("spawn").Process(target=_stop, args=(str(trace),))
+    process.start()
+    assert process.pid is not None
+    stopped = psutil.Process(process.pid)
+    clock.wait_until(lambda: stopped.status() == psutil.STATUS_STOPPED, 30, what="the process being stopped")
+    stopped.resume()
+    process.join(30)
+    assert process.exitcode == 0  # it went on, and was not stopped again
+    assert trace.read_text() == f"{process.pid} after_rows\n"
