@@ -1,6 +1,6 @@
 """A cluster of local nodes as one context manager."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -26,10 +26,11 @@ class LocalKafka:
 
     Nodes are numbered from 1. Each `heap_mb` of heap means about 120 MB more of memory. `settings`
     are broker settings that replace ours. `listeners` are more ways in for clients, from name to
-    security protocol; what those need stands in `settings`. With `data_dir` the data stays there and is found again
-    by the next cluster with as many nodes; without it, it is temporary. `port` asks for that port
-    on node 1; all others are free ones. `full_jit` gives the JVM its second compiler: slower to
-    start, faster when it has run for a minute (benchmarks).
+    security protocol; what those need stands in `settings`. `advertised` are for a listener the ports
+    of proxies in front of it, in the order of the nodes: where clients are sent. With `data_dir` the
+    data stays there and is found again by the next cluster with as many nodes; without it, it is
+    temporary. `port` asks for that port on node 1; all others are free ones. `full_jit` gives the JVM
+    its second compiler: slower to start, faster when it has run for a minute (benchmarks).
 
     Not thread-safe. When the start fails, or the `with` block ends by an exception, the logs are kept.
     """
@@ -42,6 +43,7 @@ class LocalKafka:
         settings: Mapping[str, str] | None = None,
         *,
         listeners: Mapping[str, str] | None = None,
+        advertised: Mapping[str, Sequence[int]] | None = None,
         port: int | None = None,
         full_jit: bool = False,
     ) -> None:
@@ -51,6 +53,10 @@ class LocalKafka:
         self._data_dir = data_dir
         self._settings = dict(settings or {})
         self._listeners = dict(listeners or {})
+        self._advertised = dict(advertised or {})
+        for listener, told in self._advertised.items():
+            if listener not in self._listeners or len(told) != nodes:
+                raise ConfigError(f"name {nodes} port(s) of one of `listeners`", field="advertised", value=listener)
         self._port = port
         self._jvm_options = [f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", *_LOG_OPTIONS]
         if not full_jit:
@@ -104,7 +110,7 @@ class LocalKafka:
         return ",".join(node.spec.address for node in self._nodes.values())
 
     def bootstrap_of(self, listener: str) -> str:
-        """The addresses of one of the `listeners`."""
+        """The addresses of one of the `listeners`, in the order of the nodes, whatever is advertised."""
         found = [each.address for node in self._nodes.values() for each in node.spec.listeners if each.name == listener]
         if not found:
             raise ConfigError(f"there are listeners {sorted(self._listeners)}", field="listener", value=listener)
@@ -129,15 +135,15 @@ class LocalKafka:
         self._node(node).stop()
 
     def start(self, node: int, *, wait: bool = True) -> None:
-        """Start a node that was stopped or killed, with its data and its ports.
+        """Start a node that was stopped or killed, with its data and its ports; one that runs is left alone.
 
         Without `wait` it may still be starting; a majority of the nodes must run before any can
-        answer, so of two dead out of three the first can't be waited for.
+        answer, so of two dead out of three the first can't be waited for. Once the second runs too,
+        a second call waits for the first.
         """
         target = self._node(node)
-        if target.running:
-            return
-        target.start()
+        if not target.running:
+            target.start()
         if wait:
             self._await([target])
 
@@ -177,7 +183,10 @@ class LocalKafka:
                 port=self._port if self._port is not None and n == 0 else next(numbers),
                 controller_port=next(numbers),
                 folder=folder.root / f"node-{n + 1}",
-                listeners=tuple(config.Listener(*each, next(numbers)) for each in self._listeners.items()),
+                listeners=tuple(
+                    config.Listener(name, protocol, next(numbers), self._advertised.get(name, [None] * self._count)[n])
+                    for name, protocol in self._listeners.items()
+                ),
             )
             for n in range(self._count)
         ]

@@ -25,10 +25,15 @@ class Listener:
     name: str  # in capitals; its settings begin with `listener.name.<name in small letters>.`
     protocol: str  # PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
     port: int
+    advertised_port: int | None = None  # where clients are sent, if there is a proxy in front
 
     @property
     def address(self) -> str:
         return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def advertised(self) -> str:
+        return f"{LOOPBACK}:{self.advertised_port or self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +55,17 @@ def properties(spec: NodeSpec, nodes: Sequence[NodeSpec], overrides: Mapping[str
     """The node's settings; `overrides` come last and may replace any of them."""
     replicas = min(len(nodes), 3)
     in_sync = 2 if len(nodes) >= _QUORUM else 1
-    open_to_clients = [f"PLAINTEXT://{spec.address}", *(f"{each.name}://{each.address}" for each in spec.listeners)]
+    plain = f"PLAINTEXT://{spec.address}"
+    listeners = [plain, *(f"{each.name}://{each.address}" for each in spec.listeners)]
+    advertised = [plain, *(f"{each.name}://{each.advertised}" for each in spec.listeners)]
     protocols = ["CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT"]
     protocols += [f"{each.name}:{each.protocol}" for each in spec.listeners]
     settings: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": spec.node_id,
         "controller.quorum.voters": ",".join(f"{n.node_id}@{LOOPBACK}:{n.controller_port}" for n in nodes),
-        "listeners": ",".join([*open_to_clients, f"CONTROLLER://{LOOPBACK}:{spec.controller_port}"]),
-        "advertised.listeners": ",".join(open_to_clients),
+        "listeners": ",".join([*listeners, f"CONTROLLER://{LOOPBACK}:{spec.controller_port}"]),
+        "advertised.listeners": ",".join(advertised),
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": ",".join(protocols),
         "log.dirs": DATA,

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.local import config
+from streams.errors import ConfigError
+from streams.local import LocalKafka, config
 
 
 def specs(count: int, folder: Path = Path("/data")) -> list[config.NodeSpec]:
@@ -56,6 +57,20 @@ def test_more_listeners_stand_beside_the_plain_one() -> None:
     assert settings["advertised.listeners"] == "PLAINTEXT://127.0.0.1:20001,SECURED://127.0.0.1:22001"
     assert settings["listeners"] == f"{settings['advertised.listeners']},CONTROLLER://127.0.0.1:21001"
     assert settings["listener.security.protocol.map"].endswith(",SECURED:SASL_SSL")
+
+
+def test_clients_of_a_listener_may_be_sent_to_a_proxy() -> None:
+    proxied = config.Listener("PROXIED", "PLAINTEXT", 22_001, advertised_port=23_001)
+    node = config.NodeSpec(node_id=1, port=20_001, controller_port=21_001, folder=Path("/data"), listeners=(proxied,))
+    settings = config.properties(node, [node], {})
+    assert "PROXIED://127.0.0.1:22001" in settings["listeners"].split(",")
+    assert settings["advertised.listeners"] == "PLAINTEXT://127.0.0.1:20001,PROXIED://127.0.0.1:23001"
+
+
+@pytest.mark.parametrize("advertised", [{"OTHER": [1, 2]}, {"PROXIED": [1]}])
+def test_a_proxy_needs_a_listener_and_a_port_for_each_node(advertised: dict[str, list[int]]) -> None:
+    with pytest.raises(ConfigError, match=r"name 2 port\(s\) of one of `listeners`"):
+        LocalKafka(nodes=2, listeners={"PROXIED": "PLAINTEXT"}, advertised=advertised)
 
 
 def test_overrides_come_last() -> None:
