@@ -154,6 +154,11 @@ class KafkaSettings:
         """
         return f"{self.prefix}readers"
 
+    @property
+    def worker_group(self) -> str:
+        """The group in which workers share the dispatches, unless they are told another."""
+        return f"{self.prefix}workers"
+
     def client(self, **own: Any) -> dict[str, Any]:
         """Return a configuration for a confluent-kafka client; `own` wins. Underscores in names stand for dots."""
         return {
@@ -163,6 +168,19 @@ class KafkaSettings:
             "logger": _LOG,
             **{name.replace("_", "."): value for name, value in own.items()},
         }
+
+
+def scheduler_group(prefix: str) -> str:
+    """Return the group in which schedulers share the shards, unless they are told another.
+
+    Two deployments on one cluster differ in their prefix, so their groups must too.
+    """
+    return "fairstream" if prefix == DEFAULT_PREFIX else f"fairstream-{prefix.strip('.-_') or 'bare'}"
+
+
+def transactional_id(group: str, shard: int) -> str:
+    """Whoever of a group of schedulers initialised this id last owns the shard."""
+    return f"{group}-{shard}"
 
 
 def read_options(path: Path) -> dict[str, str]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module names its exports nowhere
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewTopic,
+    ResourcePatternType,
     ResourceType,
 )
 
@@ -20,12 +25,22 @@ from streams.kafka import KafkaSettings, mapped_errors
 # A controller that is being elected takes seconds to answer; a broker that is not there never would.
 TIMEOUT_S: Final = 15.0
 
+_ANY_HOST: Final = "*"
+
 
 class Cluster(NamedTuple):
     """What the cluster says of itself."""
 
     brokers: int
     partitions: dict[str, int]  # of every topic
+
+
+class Binding(NamedTuple):
+    """An operation that is allowed on the thing of this whole name, from any host: names of confluent-kafka's enums."""
+
+    resource: str
+    name: str
+    operation: str
 
 
 def admin_client(settings: KafkaSettings) -> AdminClient:
@@ -71,3 +86,40 @@ def set_topic_configs(admin: AdminClient, name: str, configs: Mapping[str, str])
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
     with mapped_errors(f"configuring the topic {name}"):
         admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource].result()
+
+
+def acls_of(admin: AdminClient, principal: str) -> frozenset[Binding]:
+    """Return what a principal is allowed on things that are named in full, from any host."""
+    wanted = AclBindingFilter(
+        ResourceType.ANY,
+        None,  # type: ignore[arg-type] # any; so says the documentation
+        ResourcePatternType.LITERAL,
+        principal,
+        _ANY_HOST,
+        AclOperation.ANY,
+        AclPermissionType.ALLOW,
+    )
+    with mapped_errors(f"reading the rights of {principal}"):
+        found = admin.describe_acls(wanted, request_timeout=TIMEOUT_S).result()
+    return frozenset(Binding(acl.restype.name, acl.name, acl.operation.name) for acl in found)
+
+
+def add_acls(admin: AdminClient, principal: str, bindings: Iterable[Binding]) -> None:
+    """Allow a principal this, from any host. What is allowed already stays so."""
+    acls = [
+        AclBinding(
+            ResourceType[resource],
+            name,
+            ResourcePatternType.LITERAL,
+            principal,
+            _ANY_HOST,
+            AclOperation[operation],
+            AclPermissionType.ALLOW,
+        )
+        for resource, name, operation in bindings
+    ]
+    if not acls:
+        return
+    with mapped_errors(f"granting rights to {principal}"):
+        for future in admin.create_acls(acls, request_timeout=TIMEOUT_S).values():
+            future.result()

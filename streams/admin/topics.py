@@ -110,11 +110,14 @@ def verify(existing: Mapping[str, Existing], wanted_topics: Iterable[Wanted]) ->
         raise ConfigError("; ".join([*missing, *todo.problems, *way_out]), field="topics")
 
 
-def describe(admin: AdminClient, names: Iterable[str]) -> dict[str, Existing]:
-    """Return those of the named topics that exist. Raises `Unavailable` if Kafka does not answer."""
+def describe(admin: AdminClient, names: Iterable[str], *, settings: bool = True) -> dict[str, Existing]:
+    """Return those of the named topics that exist. Raises `Unavailable` if Kafka does not answer.
+
+    Without `settings` they seem to have none; then no right to see any is needed.
+    """
     partitions = look(admin).partitions
     present = [name for name in names if name in partitions]
-    configs = topic_configs(admin, present)
+    configs = topic_configs(admin, present) if settings else {name: {} for name in present}
     return {name: Existing(name, partitions[name], configs[name]) for name in present}
 
 

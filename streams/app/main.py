@@ -107,7 +107,7 @@ class _Process:
         layout = Layout(
             shards=settings.shards, dispatch_partitions=settings.dispatch_partitions, prefix=settings.prefix
         )
-        found = describe(admin, [topic.name for topic in wanted(layout, brokers)])
+        found = describe(admin, [topic.name for topic in wanted(layout, brokers)], settings=False)
         dispatch = found.get(settings.kafka_settings.topics.dispatch)
         if dispatch is not None:
             # Any count will do: it is the workers' affair, and nothing of ours depends on it.

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from streams.app.faults import parse_faults
 from streams.errors import ConfigError
-from streams.kafka import DEFAULT_PREFIX, KafkaSettings, read_options
+from streams.kafka import DEFAULT_PREFIX, KafkaSettings, read_options, scheduler_group, transactional_id
 
 ENVIRONMENT: Final = "FAIRSTREAM_"
 
@@ -106,14 +106,12 @@ class Settings:
 
     @property
     def group_id(self) -> str:
-        """The consumer group. Two deployments on one cluster differ in their prefix, so their groups must too."""
-        if self.group:
-            return self.group
-        return "fairstream" if self.prefix == DEFAULT_PREFIX else f"fairstream-{self.prefix.strip('.-_') or 'bare'}"
+        """The consumer group."""
+        return self.group or scheduler_group(self.prefix)
 
     def transactional_id(self, shard: int) -> str:
         """Whoever initialised this id last owns the shard."""
-        return f"{self.group_id}-{shard}"
+        return transactional_id(self.group_id, shard)
 
     @classmethod
     def load(cls, environment: Mapping[str, str] = os.environ, **arguments: Any) -> Settings:

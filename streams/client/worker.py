@@ -148,7 +148,7 @@ class Worker:
 
     @property
     def _group(self) -> str:
-        return self._settings.group or f"{self._kafka.prefix}workers"
+        return self._settings.group or self._kafka.worker_group
 
     def _open_intake(self) -> Intake:
         if self._settings.intake == "classic":
