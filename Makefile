@@ -66,10 +66,14 @@ demo: $(VENV)/.run ## the story on a real Kafka: one greedy tenant among eleven
 # Two runs: tracing coverage makes the searching tests several times slower, and they are not what it is measured by.
 TRACED := tests/unit tests/golden tests/conformance
 
+# Two at a time, a file by one of them: most of the time of a test on a real Kafka is waiting.
+# More at a time means as many Kafkas; PARALLEL= alone runs one test after the other.
+PARALLEL := -n 2 --dist loadfile
+
 test: lint type ## everything: linters, types, all tests on a real Kafka, coverage
-	$(BIN)/python -m pytest $(TRACED) --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest $(PARALLEL) $(TRACED) --cov --cov-report=term:skip-covered
 	$(BIN)/coverage report --include='streams/core/*' --fail-under=100
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(TRACED))
+	$(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(TRACED))
 
 lint: $(VENV)/.dev ## ruff, its formatter, and the import contracts
 	$(BIN)/ruff check .
