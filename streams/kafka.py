@@ -25,6 +25,9 @@ DEFAULT_PREFIX: Final = "runs."
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]*")
 _LOG: Final = logging.getLogger("streams.kafka")
 
+# Kafka does not tell the two apart, lest somebody learn the names of topics that are not theirs to see.
+NO_SUCH_TOPIC: Final = "no such topic, or no right to see it; create the topics with `fairstream topics`"
+
 # While a broker is away it is tried a few times a second, not hundreds of times, each of which is a line in the log.
 _PATIENCE: Final = {"reconnect.backoff.ms": "200", "reconnect.backoff.max.ms": "2000"}
 

@@ -131,6 +131,14 @@ def rights(role: Role, kafka: KafkaSettings, *, shards: int = 1, group: str | No
     return tuple(found)
 
 
+def role_named(name: str) -> Role:
+    """Return the role of this name. Raises `ConfigError` if there is none."""
+    try:
+        return Role(name)
+    except ValueError:
+        raise ConfigError(f"must be one of {', '.join(Role)}", field="role", value=name) from None
+
+
 def check_principal(principal: str) -> str:
     """Return it. Raises `ConfigError` unless it is one as Kafka's authorizer knows it, and not everybody."""
     if not _PRINCIPAL.fullmatch(principal):
@@ -156,17 +164,11 @@ def apply(admin: AdminClient, principal: str, wanted: Iterable[Right]) -> Outcom
 def commands(principal: str, wanted: Iterable[Right], servers: str) -> Iterator[str]:
     """Yield the same as commands for `kafka-acls.sh`, which comes with Kafka: one for each thing."""
     for (resource, name), those in groupby(wanted, key=lambda right: (right.resource, right.name)):
-        words = [
-            "kafka-acls.sh",
-            "--bootstrap-server",
-            servers,
-            "--add",
-            "--allow-principal",
-            check_principal(principal),
-        ]
-        for right in those:
-            words += ["--operation", right.operation]
-        yield shlex.join([*words, f"--{resource}", name])
+        operations = [word for right in those for word in ("--operation", right.operation)]
+        who = ["--allow-principal", check_principal(principal)]
+        yield shlex.join(
+            ["kafka-acls.sh", "--bootstrap-server", servers, "--add", *who, *operations, f"--{resource}", name]
+        )
 
 
 def _joined(role: Role, kafka: KafkaSettings, group: str | None) -> str | None:

@@ -104,7 +104,7 @@ def plan(existing: Mapping[str, Existing], wanted_topics: Iterable[Wanted]) -> P
 def verify(existing: Mapping[str, Existing], wanted_topics: Iterable[Wanted]) -> None:
     """Raise `ConfigError` if a topic is missing or has another number of partitions. Settings may differ."""
     todo = plan(existing, wanted_topics)
-    missing = [f"{topic.name}: missing" for topic in todo.create]
+    missing = [f"{topic.name}: missing, or not to be seen by this user" for topic in todo.create]
     if missing or todo.problems:
         way_out = ["create what is missing with `fairstream topics`"] if missing else []
         raise ConfigError("; ".join([*missing, *todo.problems, *way_out]), field="topics")

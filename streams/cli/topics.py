@@ -20,17 +20,29 @@ def topics(
     replication: Annotated[
         int | None, typer.Option(min=1, help="Replicas; without it 3, or as many as there are brokers.")
     ] = None,
+    share_group: Annotated[
+        bool,
+        typer.Option(
+            "--share-group/--no-share-group",
+            help="Let the workers' share group read as it must, so that workers need no right to see to it.",
+        ),
+    ] = True,
+    worker_group: Annotated[str | None, typer.Option(help="That group; without it <prefix>workers.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,
     kafka_config: options.KafkaConfig = None,
     json: options.Json = False,
 ) -> None:
-    """Create the topics, or check those that are there."""
+    """Create the topics, or check those that are there; and prepare the workers' share group."""
     from streams.admin import topics as library
     from streams.admin.kafka import admin_client, look
+    from streams.client.share_group import prepare
 
-    admin = admin_client(options.kafka_settings(kafka, prefix, kafka_config))
+    settings = options.kafka_settings(kafka, prefix, kafka_config)
+    admin = admin_client(settings)
+    group = worker_group or settings.worker_group
+    prepared = False
     layout = library.Layout(
         shards=shards, dispatch_partitions=dispatch_partitions, prefix=prefix, replication=replication
     )
@@ -39,10 +51,13 @@ def topics(
         plan = library.plan(library.describe(admin, [topic.name for topic in wanted]), wanted)
     else:
         plan = library.ensure(admin, layout)
+        prepared = share_group and prepare(settings, group)
     if json:
-        say_json({"dry_run": dry_run, **plan._asdict()})
+        say_json({"dry_run": dry_run, **plan._asdict(), "prepared_group": group if prepared else None})
     else:
         _show(plan, done=not dry_run)
+        if prepared:
+            say(f"prepared the share group {group}")
     if plan.problems:
         raise typer.Exit(2)
 

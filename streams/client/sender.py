@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams import clock
 from streams.errors import ConfigError, Unavailable
-from streams.kafka import KafkaSettings, from_exception, mapped_errors
+from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, from_exception, mapped_errors
 from streams.wire import PARTITIONER
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def check_topic(producer: ProducerLike, topic: str, timeout_s: float) -> None:
     with mapped_errors("looking for the topics"):
         found = producer.list_topics(timeout=timeout_s).topics
     if topic not in found:
-        raise ConfigError("no such topic; create them with `fairstream topics`", field="topic", value=topic)
+        raise ConfigError(NO_SUCH_TOPIC, field="topic", value=topic)
 
 
 class Sender:

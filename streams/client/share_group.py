@@ -26,23 +26,24 @@ _ANSWER_S: Final = 15.0  # a request to a broker that is up and busy
 _SEEN_S: Final = 10.0  # from the controller's yes until every broker acts on it
 
 
-def prepare(kafka: KafkaSettings, group: str) -> None:
-    """See to it that the group reads as it must.
+def prepare(kafka: KafkaSettings, group: str) -> bool:
+    """See to it that the group reads as it must; return whether it did not before.
 
-    Somebody who may alter the group's settings does so; where that right is withheld, an operator may have set them.
-    Raises `ConfigError` if neither, or if this broker has no share groups; `Unavailable` if it does not answer, or does
-    not act on new settings for 10 s.
+    `fairstream topics` does it, so that workers need no right to alter a group's settings; where nobody minds, the
+    first worker does. Raises `ConfigError` if they are not set and we may not set them, or if this broker has no share
+    groups; `Unavailable` if it does not answer, or does not act on new settings for 10 s.
     """
     with mapped_errors(f"preparing the share group {group}"):
         admin = AdminClient(kafka.client())
-    found = _describe(admin, group)
-    if any(found[name] != value for name, value in WANTED.items()):
-        _alter(admin, group)
-        # Set is not yet in force: a worker that joins too early would start at the end, and skip.
-        try:
-            clock.wait_until(lambda: _in_force(admin, group), _SEEN_S, what=f"the new settings of share group {group}")
-        except TimeoutError as error:
-            raise Unavailable(f"{error}: Kafka took them, but does not read by them yet; start again") from error
+    if _in_force(admin, group):
+        return False
+    _alter(admin, group)
+    # Set is not yet in force: a worker that joins too early would start at the end, and skip.
+    try:
+        clock.wait_until(lambda: _in_force(admin, group), _SEEN_S, what=f"the new settings of share group {group}")
+    except TimeoutError as error:
+        raise Unavailable(f"{error}: Kafka took them, but does not read by them yet; start again") from error
+    return True
 
 
 def _in_force(admin: AdminClient, group: str) -> bool:
@@ -73,4 +74,6 @@ def _alter(admin: AdminClient, group: str) -> None:
     except KafkaException as error:
         settings = ", ".join(f"{name}={value}" for name, value in WANTED.items())
         cause = from_exception(error, f"setting {settings} for share group {group}")
-        raise ConfigError(f"{cause}; have it set, or take dispatches through a classic group") from error
+        raise ConfigError(
+            f"{cause}; have it set (`fairstream topics` does), or take dispatches through a classic group"
+        ) from error

@@ -9,7 +9,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient
 
 from streams.errors import ConfigError, Unavailable
-from streams.kafka import KafkaSettings, mapped_errors
+from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, mapped_errors
 
 _LOG: Final = logging.getLogger("streams.client.waiting")
 _TRY_S: Final = 2.0
@@ -33,6 +33,6 @@ def wait_for_topic(kafka: KafkaSettings, topic: str, *, give_up: Callable[[], bo
                 told = True
             continue
         if topic not in found:
-            raise ConfigError("no such topic; create them with `fairstream topics`", field="topic", value=topic)
+            raise ConfigError(NO_SUCH_TOPIC, field="topic", value=topic)
         return True
     return False

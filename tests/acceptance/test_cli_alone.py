@@ -17,7 +17,7 @@ from tests.acceptance.conftest import Shell
 def test_help_names_every_command(alone: Shell) -> None:
     done = alone.run("--help")
     assert done.status == 0
-    for name in ("demo", "up", "topics", "policy", "scheduler", "submit", "cancel", "worker", "status", "bench"):
+    for name in ("demo", "up", "topics", "policy", "acls", "scheduler", "submit", "cancel", "worker", "status"):
         assert f"\n  {name} " in done.out
     assert "Exit status" in done.out
 

@@ -106,7 +106,7 @@ def test_a_missing_topic_is_told_with_the_command() -> None:
     topics = wanted(LAYOUT, 1)
     existing = as_wanted(topics)
     del existing["eu.journal"]
-    with pytest.raises(ConfigError, match=r"eu\.journal: missing; .*fairstream topics"):
+    with pytest.raises(ConfigError, match=r"eu\.journal: missing, or .*fairstream topics"):
         verify(existing, topics)
 
 

@@ -44,7 +44,8 @@ class FakeAdmin:
 
 def prepared(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin) -> FakeAdmin:
     monkeypatch.setattr(share_group, "AdminClient", lambda _: admin)
-    prepare(KAFKA, "workers")
+    assert prepare(KAFKA, "workers")
+    assert not prepare(KAFKA, "workers"), "they are in force now"
     return admin
 
 
