@@ -34,9 +34,8 @@ class Deployment:
 
     def scheduler(self, name: str = "scheduler", **settings: Any) -> SchedulerProcess:
         """A scheduler process, not started."""
-        return SchedulerProcess(
-            self.folder, name, kafka=self.servers, prefix=self.prefix, shards=self.shards, **settings
-        )
+        where = {"kafka": self.servers, "prefix": self.prefix, "shards": self.shards}
+        return SchedulerProcess(self.folder, name, **{**where, **settings})
 
     def apply(self, policy: Policy) -> int:
         """Publish a policy; return its version."""
@@ -53,10 +52,12 @@ class Deployment:
         return evidence
 
 
-def deploy(servers: str, prefix: str, folder: Path, *, shards: int, window: int = 64) -> Deployment:
+def deploy(
+    servers: str, prefix: str, folder: Path, *, shards: int, window: int = 64, leases: Leases = LEASES
+) -> Deployment:
     """Make the topics, and state a policy."""
     kafka = KafkaSettings(servers=servers, prefix=prefix)
     ensure(admin_client(kafka), Layout(shards=shards, dispatch_partitions=shards, prefix=prefix))
     made = Deployment(servers, prefix, shards, folder)
-    made.apply(Policy(name="default", window=Window(runs=window), leases=LEASES))
+    made.apply(Policy(name="default", window=Window(runs=window), leases=leases))
     return made

@@ -43,3 +43,9 @@ def partition_of(name: str, partitions: int) -> int:
         number = (31 * number + (high << 8) + low) & 0xFFFFFFFF
     signed = number - (1 << 32) if number >= 1 << 31 else number
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions
+
+
+def members_of(servers: str, group: str) -> int:
+    """How many members a consumer group has."""
+    client = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    return len(client.describe_consumer_groups([group], request_timeout=_ELECTION_S)[group].result().members)
