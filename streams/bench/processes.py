@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import orjson
 
 from streams import clock
 from streams.errors import FairstreamError
@@ -27,20 +29,48 @@ def finish(process: OwnedProcess, what: str, deadline_s: float) -> None:
 
 def wait_until_ready(scheduler: OwnedProcess, port: int, deadline_s: float) -> None:
     """Wait until the scheduler's /readyz on loopback says yes. Raises `FairstreamError` if it never does."""
+    watch_start(scheduler, port, deadline_s)
+
+
+class Start(NamedTuple):
+    """How a scheduler came to serve: seconds since it was begun to be watched."""
+
+    assigned_s: float  # until then the group had given it no shards
+    served_s: float  # it had taken over all of them
+    silence_s: float  # the longest that its event loop took to answer in between
+
+
+def watch_start(scheduler: OwnedProcess, port: int, deadline_s: float) -> Start:
+    """Wait as `wait_until_ready` does, and say how it went. Its page is asked for every 50 ms."""
+    begun = assigned = clock.monotonic()
+    answered: float | None = None
+    silence = 0.0
 
     def ready() -> bool:
+        nonlocal assigned, answered, silence
         if scheduler.exit_status is not None:
             raise FairstreamError(f"the scheduler ended with exit status {scheduler.exit_status}; see its output above")
         connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_ASK_S)
         try:
             connection.request("GET", "/readyz")
-            return connection.getresponse().status == http.HTTPStatus.OK
+            response = connection.getresponse()
+            serves = orjson.loads(response.read())["shards"]
         except OSError:
+            if answered is None:  # the page is up before the group is joined
+                assigned = clock.monotonic()
             return False
         finally:
             connection.close()
+        now = clock.monotonic()
+        silence = max(silence, now - answered if answered is not None else 0.0)
+        answered = now
+        if not serves:
+            assigned = now
+        return response.status == http.HTTPStatus.OK
 
     try:
         clock.wait_until(ready, deadline_s, what="the scheduler's readiness")
     except TimeoutError as error:
         raise FairstreamError(str(error)) from error
+    served = clock.monotonic()
+    return Start(assigned - begun, served - begun, silence)

@@ -1,4 +1,4 @@
-"""`fairstream bench e2e | core`."""
+"""`fairstream bench e2e | core | takeover`."""
 
 from __future__ import annotations
 
@@ -50,3 +50,21 @@ def core(
 
     settings = CoreOptions(runs=runs, rounds=rounds, tenants=tenants, idle=idle, profile=profile, json=json)
     raise typer.Exit(run_core(settings))
+
+
+@app.command()
+def takeover(
+    *,
+    runs: Annotated[int, typer.Option(min=1, help="Queued runs.")] = 1_000_000,
+    shards: Annotated[int, typer.Option(min=1, help="Shards, all taken over by one process.")] = 4,
+    tenants: Annotated[int, typer.Option(min=1, help="Tenants that file the runs.")] = 200,
+    kafka: Annotated[
+        str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Without it a local one, while it lasts.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Seconds until a deployment full of queued runs is served again, and the memory that they take."""
+    from streams.bench.takeover import TakeoverOptions, run_takeover
+
+    settings = TakeoverOptions(runs=runs, shards=shards, tenants=tenants, kafka=kafka, json=json)
+    raise typer.Exit(run_takeover(settings))

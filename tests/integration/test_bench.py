@@ -1,4 +1,4 @@
-"""The end-to-end benchmark: both loops put every run through, and a part that ends is told."""
+"""The benchmarks on a real Kafka: every run is put through or taken over, and a part that ends is told."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from streams.bench.e2e import E2eOptions, measure_e2e
 from streams.bench.processes import finish, wait_until_ready
+from streams.bench.takeover import TakeoverOptions, measure_takeover
 from streams.errors import FairstreamError
 from streams.local import LocalKafka
 from streams.local.owned import OwnedProcess
@@ -19,6 +20,17 @@ def test_both_loops_settle_every_run(kafka: LocalKafka) -> None:
     for rate in (*report.full, *report.bare):
         assert rate.runs_per_s == round(300 / rate.seconds)
         assert rate.steps * rate.runs_per_step == pytest.approx(300)
+
+
+def test_a_takeover_is_measured_from_its_process_to_the_first_steps(kafka: LocalKafka) -> None:
+    report = measure_takeover(TakeoverOptions(runs=300, shards=2, tenants=7), kafka.bootstrap)
+    assert report.payload_bytes % 300 == 0
+    assert report.payload_bytes > 300 * 200, "all of them are held, each with its payload"
+    assert report.records > 300
+    assert 0 < report.start.assigned_s < report.start.served_s
+    assert report.stepped_s > 0
+    assert 0 < report.empty_rss < report.peak_rss
+    assert report.settled_rss <= report.peak_rss
 
 
 def test_a_part_that_ends_badly_is_told() -> None:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from streams.bench.core import CoreOptions
 from streams.bench.e2e import E2eOptions
+from streams.bench.takeover import TakeoverOptions
 from streams.cli.tree import app
 
 
@@ -50,6 +51,20 @@ def test_of_the_core_too(monkeypatch: pytest.MonkeyPatch) -> None:
         assert CliRunner().invoke(app, ["bench", "core", *arguments]).exit_code == 0
     chosen = CoreOptions(runs=9, rounds=2, tenants=3, idle=4, profile=True)
     assert asked == [CoreOptions(), chosen, CoreOptions(json=True)]
+
+
+def test_and_of_a_takeover(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[TakeoverOptions] = []
+
+    def run_takeover(options: TakeoverOptions) -> int:
+        asked.append(options)
+        return 0
+
+    monkeypatch.setattr("streams.bench.takeover.run_takeover", run_takeover)
+    for arguments in ([], ["--runs=9", "--shards=2", "--tenants=3", "--kafka=here:1"], ["--json"]):
+        assert CliRunner().invoke(app, ["bench", "takeover", *arguments]).exit_code == 0
+    chosen = TakeoverOptions(runs=9, shards=2, tenants=3, kafka="here:1")
+    assert asked == [TakeoverOptions(), chosen, TakeoverOptions(json=True)]
 
 
 def test_no_rounds_at_all_is_refused() -> None:
