@@ -1,0 +1,136 @@
+"""All topics of a deployment, read and decoded: what the checks work on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from streams.core.effects import Settlement
+from streams.rows import PositionsRecord, Row, decode, decode_key
+from streams.wire import (
+    Assignment,
+    JournalEntry,
+    Refusal,
+    Revocation,
+    TopicNames,
+    decode_dispatch,
+    decode_journal,
+    decode_rejection,
+    topic_names,
+)
+from tests.integration.topics import Seen, read_topic
+
+Run = tuple[str, str]  # tenant, run_id
+Attempt = tuple[str, str, int]  # tenant, run_id, number
+Kind = TypeVar("Kind")
+
+
+@dataclass
+class Evidence:
+    """What a read_committed reader sees. Only of topics at rest do the parts belong to one moment."""
+
+    names: TopicNames
+    requests: list[Seen]
+    completions: list[Seen]
+    sent: dict[int, list[Assignment | Revocation]]  # by partition of the dispatch topic, in order
+    refusals: list[Refusal]
+    journal: dict[int, list[JournalEntry]]  # by shard, in order
+    rows: dict[int, list[Row]]  # by shard, the last value of each key
+
+    @property
+    def shards(self) -> range:
+        return range(len(self.journal))
+
+    @cached_property
+    def dispatches(self) -> list[Assignment]:
+        return [each for partition in self.sent.values() for each in partition if isinstance(each, Assignment)]
+
+    @cached_property
+    def revocations(self) -> list[Revocation]:
+        return [each for partition in self.sent.values() for each in partition if isinstance(each, Revocation)]
+
+    @property
+    def entries(self) -> Iterator[JournalEntry]:
+        """Every step, shard by shard."""
+        for entries in self.journal.values():
+            yield from entries
+
+    @cached_property
+    def settlements(self) -> dict[Attempt, list[tuple[JournalEntry, Settlement]]]:
+        """By attempt, in order, each with the step that made it."""
+        found: dict[Attempt, list[tuple[JournalEntry, Settlement]]] = defaultdict(list)
+        for entry in self.entries:
+            for each in entry.settlements:
+                found[each.tenant, each.run_id, each.attempt].append((entry, each))
+        return dict(found)
+
+    @property
+    def settled(self) -> int:
+        """How many attempts have ended."""
+        return len(self.settlements)
+
+    def rows_of(self, shard: int, kind: type[Kind]) -> list[Kind]:
+        return [row for row in self.rows[shard] if isinstance(row, kind)]
+
+    def applied(self, shard: int) -> dict[str, int]:
+        """The last offset applied, by topic without its prefix; none if nothing was written yet."""
+        rows = self.rows_of(shard, PositionsRecord)
+        return rows[0].applied if rows else {}
+
+
+def gather(servers: str, prefix: str, shards: int) -> Evidence:
+    """Read everything."""
+    names = topic_names(prefix)
+    return assemble(
+        names,
+        shards,
+        requests=read_topic(servers, names.requests),
+        completions=read_topic(servers, names.completions),
+        dispatch=read_topic(servers, names.dispatch),
+        rejected=read_topic(servers, names.rejected),
+        journal=read_topic(servers, names.journal),
+        state=read_topic(servers, names.state),
+    )
+
+
+def assemble(
+    names: TopicNames,
+    shards: int,
+    *,
+    requests: list[Seen],
+    completions: list[Seen],
+    dispatch: Iterable[Seen],
+    rejected: Iterable[Seen],
+    journal: Iterable[Seen],
+    state: Iterable[Seen],
+) -> Evidence:
+    """Decode what was read: each partition in order."""
+    sent: dict[int, list[Assignment | Revocation]] = defaultdict(list)
+    for seen in dispatch:
+        sent[seen.partition].append(decode_dispatch(seen.value))
+    steps: dict[int, list[JournalEntry]] = {shard: [] for shard in range(shards)}
+    for seen in journal:
+        steps[seen.partition].append(decode_journal(seen.value))
+    return Evidence(
+        names=names,
+        requests=requests,
+        completions=completions,
+        sent=dict(sent),
+        refusals=[decode_rejection(seen.value) for seen in rejected],
+        journal=steps,
+        rows=_rows(state, shards),
+    )
+
+
+def _rows(seen: Iterable[Seen], shards: int) -> dict[int, list[Row]]:
+    last: dict[int, dict[bytes, bytes]] = {shard: {} for shard in range(shards)}
+    for each in seen:
+        assert each.key is not None
+        if each.value is None:
+            last[each.partition].pop(each.key, None)
+        else:
+            last[each.partition][each.key] = each.value
+    return {shard: [decode(decode_key(key)[1], value) for key, value in rows.items()] for shard, rows in last.items()}
