@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streams.errors import BadRecord, ConfigError, FairstreamError, NotInstalled, OwnershipLost, Unavailable
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from streams.wire.topics import TopicNames
 
 DEFAULT_PREFIX: Final = "runs."
+_HEARD: Final = 20  # errors that are remembered
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]*")
 _LOG: Final = logging.getLogger("streams.kafka")
 
@@ -95,7 +97,7 @@ _REMEDIES: Final[tuple[tuple[type[FairstreamError], frozenset[str], str], ...]] 
     (
         Unavailable,
         frozenset({"_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_RESOLVE", "_TIMED_OUT", "_TRANSPORT"}),
-        "; is Kafka running there?",
+        "; is Kafka running there, and is security.protocol (in the Kafka options) what it wants?",
     ),
     (
         # A broker that has gone or is just back, a partition whose leader moves. Not all of these are marked retriable.
@@ -131,6 +133,10 @@ class KafkaSettings:
     prefix: str = DEFAULT_PREFIX  # before every topic name
     # librdkafka's, for security and networks. Not shown: there are passwords among them.
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # What librdkafka told clients of these settings lately beside what their calls returned: see `refusals_told`.
+    heard: deque[KafkaError] = field(
+        default_factory=lambda: deque(maxlen=_HEARD), init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         """Refuse what cannot work. Raises `ConfigError`."""
@@ -162,6 +168,11 @@ class KafkaSettings:
         """The group in which workers share the dispatches, unless they are told another."""
         return f"{self.prefix}workers"
 
+    @property
+    def gate_group(self) -> str:
+        """The group in which gates share the tenants' intake topics; their transactional ids begin with it."""
+        return f"{self.prefix}gate"
+
     def client(self, **own: Any) -> dict[str, Any]:
         """Return a configuration for a confluent-kafka client; `own` wins. Underscores in names stand for dots."""
         return {
@@ -169,6 +180,7 @@ class KafkaSettings:
             **self.options,
             "bootstrap.servers": self.servers,
             "logger": _LOG,
+            "error_cb": self.heard.append,
             **{name.replace("_", "."): value for name, value in own.items()},
         }
 
@@ -220,6 +232,33 @@ def mapped_errors(doing: str) -> Iterator[None]:
         yield
     except KafkaException as error:
         raise from_exception(error, doing) from error
+
+
+class _Polled(Protocol):
+    """The part of an admin client, producer or consumer that is used here."""
+
+    def poll(self, timeout: float) -> object: ...
+
+
+@contextmanager
+def refusals_told(kafka: KafkaSettings, client: _Polled, doing: str) -> Iterator[None]:
+    """Around a client's first question to Kafka: tell a Kafka that does not let us in from one that does not answer.
+
+    librdkafka does not: the call hears that nobody answered, while the reason (a wrong password, an unknown
+    certificate) goes to a callback. Without it a process would wait for ever for what cannot mend itself. A client
+    without TLS at a port that wants it, or the other way round, is just cut off: that still looks like an absent Kafka.
+    `client` was made from `kafka.client`, and has no records to give yet: they would be lost.
+    """
+    from confluent_kafka import KafkaException  # noqa: PLC0415 - as above
+
+    kafka.heard.clear()
+    try:
+        yield
+    except KafkaException as error:
+        client.poll(0)  # callbacks come in polls only
+        told = [from_kafka(each, doing) for each in tuple(kafka.heard)]
+        refusal = next((each for each in told if isinstance(each, ConfigError)), None)
+        raise refusal or error from error
 
 
 def from_exception(error: KafkaException, doing: str) -> FairstreamError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module names its exports nowhere
@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module n
     AclPermissionType,
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
@@ -20,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module n
     ResourceType,
 )
 
-from streams.kafka import KafkaSettings, mapped_errors
+from streams.kafka import KafkaSettings, mapped_errors, refusals_told
 
 # A controller that is being elected takes seconds to answer; a broker that is not there never would.
 TIMEOUT_S: Final = 15.0
@@ -43,10 +44,23 @@ class Binding(NamedTuple):
     operation: str
 
 
+class _Admin(AdminClient):
+    """One whose first question, which is for the topics, says so if Kafka does not let us in."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        super().__init__(settings.client())
+        self._settings = settings
+
+    def list_topics(self, *arguments: Any, **named: Any) -> ClusterMetadata:
+        """Raises `ConfigError` besides what the stock one raises."""
+        with refusals_told(self._settings, self, "asking Kafka for its topics"):
+            return super().list_topics(*arguments, **named)
+
+
 def admin_client(settings: KafkaSettings) -> AdminClient:
     """Return an admin client. Raises `ConfigError` for options that librdkafka does not know."""
     with mapped_errors("opening Kafka's admin client"):
-        return AdminClient(settings.client())
+        return _Admin(settings)
 
 
 def look(admin: AdminClient) -> Cluster:

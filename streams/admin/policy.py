@@ -15,7 +15,7 @@ from streams.core.policy import Policy
 from streams.core.policy_check import parse_policy
 from streams.core.policy_problems import PolicyInvalid, Problem
 from streams.errors import BadRecord, ConfigError, Unavailable
-from streams.kafka import KafkaSettings, from_kafka, mapped_errors
+from streams.kafka import KafkaSettings, from_kafka, mapped_errors, refusals_told
 from streams.wire import MAX_MESSAGE_BYTES, PolicyChange, decode_policy, encode_policy
 
 _PARTITION: Final = 0  # the only one: changes have one order
@@ -84,6 +84,8 @@ def publish_policy(settings: KafkaSettings, change: PolicyChange) -> int:
     )
     with mapped_errors("publishing the policy"):
         producer = Producer(conf)
+        with refusals_told(settings, producer, "publishing the policy"):
+            producer.list_topics(settings.topics.policy, timeout=TIMEOUT_S)
         producer.produce(
             settings.topics.policy,
             value,
@@ -123,7 +125,8 @@ def read_policy(settings: KafkaSettings) -> InForce | None:
         consumer = Consumer(conf)
         try:
             # A consumer of a topic that is not there would wait for it, without a word.
-            missing = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].error
+            with refusals_told(settings, consumer, doing):
+                missing = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].error
             if missing is not None:
                 raise KafkaException(missing)
             consumer.assign([TopicPartition(topic, _PARTITION, OFFSET_BEGINNING)])

@@ -19,6 +19,8 @@ def configure_logging() -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+    # librdkafka tells each retry of each connection; our own messages say once what is waited for.
+    logging.getLogger("streams.kafka").setLevel(logging.CRITICAL)
 
 
 def main() -> int:

@@ -36,6 +36,7 @@ class Publisher:
 
     def __init__(self, kafka: KafkaSettings, *, producer: ProducerLike | None = None) -> None:
         """`producer` replaces the one that is made from the settings. Raises `ConfigError`."""
+        self._kafka = kafka
         self._topic = kafka.topics.requests
         # Not `or`: a producer with nothing queued has the length 0.
         self._producer = make_producer(kafka, report_success=True) if producer is None else producer
@@ -47,9 +48,9 @@ class Publisher:
     def check(self, timeout_s: float = _ANSWER_S) -> None:
         """See whether runs can be filed at all; nobody has to, but it tells in seconds what `flush` takes minutes for.
 
-        Raises `Unavailable` if Kafka does not answer, `ConfigError` if the topic does not exist.
+        Raises `Unavailable` if Kafka does not answer, `ConfigError` if it does not let us in, or to that topic.
         """
-        check_topic(self._producer, self._topic, timeout_s)
+        check_topic(self._kafka, self._producer, self._topic, timeout_s)
 
     def submit(
         self,

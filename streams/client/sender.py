@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams import clock
 from streams.errors import ConfigError, Unavailable
-from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, from_exception, mapped_errors
+from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, from_exception, mapped_errors, refusals_told
 from streams.wire import PARTITIONER
 
 if TYPE_CHECKING:
@@ -57,9 +57,10 @@ def make_producer(kafka: KafkaSettings, *, report_success: bool) -> ProducerLike
     return producer
 
 
-def check_topic(producer: ProducerLike, topic: str, timeout_s: float) -> None:
-    """Raise `Unavailable` if Kafka does not answer within `timeout_s`, `ConfigError` if it has no such topic."""
-    with mapped_errors("looking for the topics"):
+def check_topic(kafka: KafkaSettings, producer: ProducerLike, topic: str, timeout_s: float) -> None:
+    """Raise `Unavailable` if Kafka does not answer within `timeout_s`, `ConfigError` if it has no such topic for us."""
+    doing = "looking for the topics"
+    with mapped_errors(doing), refusals_told(kafka, producer, doing):
         found = producer.list_topics(timeout=timeout_s).topics
     if topic not in found:
         raise ConfigError(NO_SUCH_TOPIC, field="topic", value=topic)

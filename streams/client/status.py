@@ -10,7 +10,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from streams import clock
 from streams.client.polling import raise_unless_passing
 from streams.errors import BadRecord, Unavailable
-from streams.kafka import KafkaSettings, from_exception, mapped_errors
+from streams.kafka import KafkaSettings, from_exception, mapped_errors, refusals_told
 from streams.wire import decode_status
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class StatusReader:
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka = kafka
         self._newest: dict[bytes, Status] = {}
         with mapped_errors(_DOING):
             self._consumer = Consumer(
@@ -69,7 +70,7 @@ class StatusReader:
 
         Raises `Unavailable` if the end is not reached within `timeout_s`, `ConfigError` if there is no such topic.
         """
-        with mapped_errors(_DOING):
+        with mapped_errors(_DOING), refusals_told(self._kafka, self._consumer, _DOING):
             self._consumer.list_topics(timeout=min(timeout_s, _ANSWER_S))  # an absent Kafka is told sooner so
         end = clock.monotonic() + timeout_s
         while clock.monotonic() < end:

@@ -9,7 +9,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient
 
 from streams.errors import ConfigError, Unavailable
-from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, mapped_errors
+from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, mapped_errors, refusals_told
 
 _LOG: Final = logging.getLogger("streams.client.waiting")
 _TRY_S: Final = 2.0
@@ -25,7 +25,8 @@ def wait_for_topic(kafka: KafkaSettings, topic: str, *, give_up: Callable[[], bo
     told = False
     while not give_up():
         try:
-            with mapped_errors(f"asking {kafka.servers} for its topics"):
+            doing = f"asking {kafka.servers} for its topics"
+            with mapped_errors(doing), refusals_told(kafka, admin, doing):
                 found = admin.list_topics(timeout=_TRY_S).topics
         except Unavailable:
             if not told:

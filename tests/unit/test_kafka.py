@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams.errors import BadRecord, ConfigError, FairstreamError, OwnershipLost, Unavailable
-from streams.kafka import KafkaSettings, from_kafka, mapped_errors, read_options
+from streams.kafka import KafkaSettings, from_kafka, mapped_errors, read_options, refusals_told
 
 
 def test_topics_have_the_prefix() -> None:
@@ -120,3 +120,31 @@ def test_what_the_client_raises_is_mapped() -> None:
 def test_other_errors_pass() -> None:
     with pytest.raises(LookupError), mapped_errors("doing x"):
         raise LookupError
+
+
+class Answering:
+    """A client that hears why nobody answers, in its polls only."""
+
+    def __init__(self, kafka: KafkaSettings, *reasons: int) -> None:
+        self.kafka, self.reasons = kafka, reasons
+
+    def poll(self, timeout: float) -> None:
+        self.kafka.heard.extend(KafkaError(reason, "the reason") for reason in self.reasons)
+
+
+def ask(*reasons: int) -> None:
+    kafka = KafkaSettings(servers="a:1")
+    kafka.heard.append(KafkaError(KafkaError._AUTHENTICATION, "long ago"))
+    with mapped_errors("asking"), refusals_told(kafka, Answering(kafka, *reasons), "asking"):
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no answer"))
+
+
+@pytest.mark.parametrize("reason", [KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED])
+def test_a_kafka_that_does_not_let_us_in_is_no_absent_one(reason: int) -> None:
+    with pytest.raises(ConfigError, match="asking: the reason; check the c"):
+        ask(reason, KafkaError._ALL_BROKERS_DOWN)
+
+
+def test_an_absent_kafka_is_no_refusal_whatever_was_heard_before() -> None:
+    with pytest.raises(Unavailable, match="asking: no answer; is Kafka running there"):
+        ask(KafkaError._ALL_BROKERS_DOWN)
