@@ -8,7 +8,13 @@ from hypothesis import HealthCheck, settings
 
 # A test must see the defaults, not what the developer has set. Where downloads are cached is no
 # setting of the product, and fetching them again for each test would help nobody.
-KEPT = {"FAIRSTREAM_CACHE", "FAIRSTREAM_MAVEN_MIRROR", "FAIRSTREAM_TEST_PROFILE"}
+KEPT = {
+    "FAIRSTREAM_CACHE",
+    "FAIRSTREAM_CHAOS_FAULTS",
+    "FAIRSTREAM_CHAOS_SEED",
+    "FAIRSTREAM_MAVEN_MIRROR",
+    "FAIRSTREAM_TEST_PROFILE",
+}
 
 for _name in [name for name in os.environ if name.startswith("FAIRSTREAM_") and name not in KEPT]:
     del os.environ[_name]

@@ -89,6 +89,7 @@ def summary(stage: Stage, evidence: Evidence) -> str:
     )
 
 
+@pytest.mark.chaos
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "plan", LONG_ROUNDS if LONG else SHORT_ROUNDS, ids=lambda plan: f"seed{plan.seed}-{plan.schedulers}{plan.intake}"
