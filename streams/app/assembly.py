@@ -23,11 +23,13 @@ from streams.app.status import StatusPublisher
 from streams.app.step import Stepper
 from streams.app.takeover import Fleet
 from streams.app.transaction import KafkaWriter
+from streams.app.unserved import Unserved
 
 _REQUEST_S: Final = 90.0
 _REQUEST_MARGIN_S: Final = 10.0
 _HEARTBEATS: Final = 5  # in a session timeout: four may be lost
 _HEARTBEAT_S: Final = 1.0  # at most: it is by the answer to one that a member hears of a rebalance
+_STUCK_MARGIN_S: Final = 30.0  # beyond a transaction's timeout: a writer has given up long before
 _STREAM_BUFFER: Final = 16  # events; each is a whole batch, and the inbox behind it is the real buffer
 
 
@@ -48,8 +50,9 @@ class Scheduler:
         self.fleet: Final = Fleet(
             self._names,
             self._make_task,
+            lambda shard: self._state(shard).load(),
             pause_s=settings.step_pause_ms / 1000,
-            lost_grace_s=settings.lost_shard_grace_s,
+            unserved=Unserved(lost_grace_s=settings.lost_shard_grace_s, refused_retry_s=settings.refused_retry_s),
             on_failure=on_failure,
         )
         self.policies: Final = PolicyReader(
@@ -78,7 +81,7 @@ class Scheduler:
             timeout_ms=int(settings.transaction_timeout_s * 1000),
             faults=self._faults,
         )
-        state = StateTopic(self._kafka, self._names, shard, self._counts, self._core)
+        state = self._state(shard)
         reader = Reader(self._names, shard, settings.shards)
 
         def load() -> Stepper:
@@ -87,6 +90,9 @@ class Scheduler:
             return Stepper(core, positions, writer, reader, shard=shard)
 
         return ShardParts(writer, load)
+
+    def _state(self, shard: int) -> StateTopic:
+        return StateTopic(self._kafka, self._names, shard, self._counts, self._core)
 
 
 class _AsTheyAre(faust.Schema):  # type: ignore[type-arg]
@@ -136,8 +142,9 @@ def make_app(settings: Settings, data_dir: Path, fleet: Fleet) -> SchedulerApp:
         app.agent(topic, supervisor_strategy=CrashingSupervisor, isolated_partitions=True, name=topic.get_topic_name())(
             _agent(fleet)
         )
+    fleet.attach(app)
     if settings.web_port is not None:
-        add_health_pages(app, fleet)
+        add_health_pages(app, fleet, stuck_s=settings.transaction_timeout_s + _STUCK_MARGIN_S)
     return app
 
 

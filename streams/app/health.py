@@ -1,4 +1,8 @@
-"""Whether this process lives, and whether it serves what it was assigned: for supervisors and load balancers."""
+"""Whether this process lives, and whether it serves what it was assigned: for supervisors and load balancers.
+
+`/healthz` asks for a restart (503) only where a restart helps: a shard's thread hangs. A Kafka that is away or a state
+that cannot be read is said, and waited for. `/readyz` is 200 only if everything assigned is served.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,27 @@ if TYPE_CHECKING:
 _UNAVAILABLE = 503
 
 
-def add_health_pages(app: SchedulerApp, fleet: Fleet) -> None:
-    """Add `/healthz` and `/readyz` to Faust's web server, which is up before the first takeover is done."""
+def add_health_pages(app: SchedulerApp, fleet: Fleet, *, stuck_s: float) -> None:
+    """Add `/healthz` and `/readyz` to Faust's web server, which is up before the first takeover is done.
+
+    A shard that has been in one step for longer than `stuck_s` seconds will not come out of it.
+    """
 
     @app.page("/healthz")
     async def healthz(web: Any, _request: Any) -> Any:
-        """The event loop answers. Failures of a shard end the process, so there is nothing else to say."""
-        return web.json({"status": "alive"})
+        """The event loop answers. What ends a shard for good ends the process, so that is not asked here."""
+        stuck = {shard: round(busy_s) for shard, busy_s in fleet.longest_steps.items() if busy_s > stuck_s}
+        return web.json(
+            {"status": "stuck" if stuck else "alive", "stuck_s": stuck, "unserved": fleet.unserved},
+            status=_UNAVAILABLE if stuck else 200,
+        )
 
     @app.page("/readyz")
     async def readyz(web: Any, _request: Any) -> Any:
-        """The last assignment is taken over; it may be empty, when there are more processes than shards."""
+        """All of the last assignment is served; it may be empty, when there are more processes than shards."""
+        unserved = fleet.unserved
+        status = "ready" if fleet.ready else "incomplete" if unserved else "taking over"
         return web.json(
-            {"status": "ready" if fleet.ready else "taking over", "shards": fleet.shards},
+            {"status": status, "shards": fleet.shards, "unserved": unserved},
             status=200 if fleet.ready else _UNAVAILABLE,
         )

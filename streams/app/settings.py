@@ -66,9 +66,11 @@ class Settings:
     # How long Kafka keeps a transaction open whose writer is silent. Must outlast a broker's restart, during which
     # a commit waits; readers of a dead deployment wait as long.
     transaction_timeout_s: float = 60.0
-    # After losing a shard without hearing why: the group's decision should come within its session timeout.
-    # Without one the process ends, because a shard that nobody serves is the worst case.
+    # A shard that is lost although the group gives it to us is taken again. If it is lost over and over for longer
+    # than this, another deployment has the same transactional ids, and the process ends.
     lost_shard_grace_s: float = 30.0
+    # A shard whose state or topics are not as they must be is not served, and looked at again after this time.
+    refused_retry_s: float = 30.0
     # From SIGTERM to the end of the process, whatever hangs.
     stop_timeout_s: float = 4.5
 
@@ -83,7 +85,7 @@ class Settings:
         """Refuse what cannot work."""
         _positive(self, "shards", "dispatch_partitions", "max_step_inputs", "max_step_bytes")
         _positive(self, "inbox_records", "inbox_bytes", "status_interval_ms")
-        _positive(self, "lost_shard_grace_s", "stop_timeout_s")
+        _positive(self, "lost_shard_grace_s", "refused_retry_s", "stop_timeout_s")
         _between(self, "step_pause_ms", 0, 10_000)
         _between(self, "session_timeout_s", *_SESSION_S)
         _between(self, "transaction_timeout_s", *_TRANSACTION_S)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams import clock
 from streams.app.inbox import Inbox
-from streams.errors import FairstreamError, OwnershipLost, StepAborted
+from streams.errors import ConfigError, FairstreamError, OwnershipLost, StepAborted, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,6 +81,8 @@ class ShardTask(threading.Thread):
         self._lock: Final = threading.Lock()
         self._confirmations: list[tuple[int, Future[Offsets]]] = []
         self._ended = False
+        self._fenced = False
+        self._busy_since: float | None = None
         self._parts: ShardParts | None = None
         self._stepper: Stepper
         self._next_status = 0.0
@@ -100,6 +102,17 @@ class ShardTask(threading.Thread):
                 self._confirmations.append((generation, answer))
         self.inbox.wake()
         return answer
+
+    @property
+    def fenced(self) -> bool:
+        """Whether its fence came through: it has been the owner, at least for a moment."""
+        return self._fenced
+
+    @property
+    def busy_s(self) -> float:
+        """How long the write under way has taken so far, in seconds; 0 if there is none."""
+        since = self._busy_since
+        return 0.0 if since is None else clock.monotonic() - since
 
     def close(self) -> None:
         """End after the step under way."""
@@ -134,6 +147,7 @@ class ShardTask(threading.Thread):
     def _serve(self) -> None:
         self._parts = self._make()
         self._parts.writer.fence()
+        self._fenced = True
         self._stepper = self._parts.load()
         self.opened.set_result(dict(self._stepper.positions.applied))
         while not self._closing.is_set():
@@ -193,11 +207,15 @@ class ShardTask(threading.Thread):
         """Repeat an aborted write, each time from what the rows say."""
         delay_s = _RETRY_S
         for left in reversed(range(_TRIES)):
+            self._busy_since = clock.monotonic()
             try:
                 write()
             except StepAborted as error:
                 if left == 0:
-                    raise FairstreamError(f"shard {self.shard}: aborted {_TRIES} times: {error}") from error
+                    # What a person can mend, or time, is not the end of the process.
+                    cause = error.__cause__
+                    kind = type(cause) if isinstance(cause, (ConfigError, Unavailable)) else FairstreamError
+                    raise kind(f"shard {self.shard}: aborted {_TRIES} times: {error}") from error
                 _LOG.warning(
                     "streams.app.step_aborted shard=%d: %s; loading it again, %d tries left", self.shard, error, left
                 )
@@ -207,6 +225,8 @@ class ShardTask(threading.Thread):
                 self._stepper = self._parts.load()
             else:
                 return
+            finally:
+                self._busy_since = None
 
     def _show(self) -> None:
         """Hand a view of the shard to the status topic's publisher, now and then."""

@@ -205,7 +205,9 @@ class KafkaWriter:
         if cause is not None and cause.fatal():
             raise _final(cause)
         self._until_done(self._producer.abort_transaction, "aborting a step")
-        raise StepAborted(f"the step was not written: {cause.str() if cause is not None else 'its writer failed'}")
+        said = cause.str() if cause is not None else "its writer failed"
+        why = None if cause is None else from_kafka(cause, "writing a step")
+        raise StepAborted(f"the step was not written: {said}") from why
 
     def _until_done(self, call: Callable[[float], object], doing: str) -> None:
         """Repeat a call as long as repeating it may help."""

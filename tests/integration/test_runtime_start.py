@@ -111,18 +111,6 @@ def test_a_broker_that_restarts_is_ridden_out(prefix: str, tmp_path: Path) -> No
             assert ended(scheduler) == 0
 
 
-def test_state_that_cannot_be_read_is_not_served(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
-    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1)
-    producer = make_producer(here.servers)
-    producer.produce(here.names.state, b"[99,1]", b'[0,"shard"]')
-    assert producer.flush(30) == 0
-    with here.scheduler() as scheduler:
-        assert ended(scheduler) == 1
-    said = scheduler.log.read_text()
-    assert "streams.app.failed" in said
-    assert "written by a newer fairstream" in said
-
-
 def test_a_port_that_is_taken_is_named(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
     here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1)
     with socket.create_server((LOOPBACK, 0)) as taken, here.scheduler(web_port=taken.getsockname()[1]) as scheduler:
@@ -131,7 +119,7 @@ def test_a_port_that_is_taken_is_named(kafka: LocalKafka, prefix: str, tmp_path:
 
 
 def test_two_deployments_that_would_share_shards_find_out(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
-    """Another group with the same transactional ids takes a shard away; the loser must not sit there without it."""
+    """Another group with the same transactional ids takes a shard away, again and again: one of the two must end."""
     here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1)
     with here.scheduler("first", group=f"{prefix}group", lost_shard_grace_s=1) as first:
         first.wait_until_ready({0})
@@ -142,10 +130,15 @@ def test_two_deployments_that_would_share_shards_find_out(kafka: LocalKafka, pre
             transactional_id=f"{prefix}group-0",
             timeout_ms=10_000,
         )
-        thief.fence()
         producer = make_producer(here.servers)
-        producer.produce(here.names.requests, encode_request(tenant="a", run_id="r", workflow="w"), b"a")
-        assert producer.flush(30) == 0
-        assert ended(first) == 1
+
+        def robbed() -> bool:
+            thief.fence()
+            producer.produce(here.names.requests, encode_request(tenant="a", run_id="r", workflow="w"), b"a")
+            assert producer.flush(30) == 0
+            return first.poll() is not None
+
+        clock.wait_until(robbed, 60, what="it to give up")
+        assert first.poll() == 1
     assert "was taken over by a scheduler outside this group" in first.log.read_text()
-    assert here.gather().dispatches == []
+    assert first.log.read_text().count("streams.app.shard_lost") == 1  # said once, however often it was tried again

@@ -14,11 +14,11 @@ Nothing here knows what a shard is; nothing outside this folder touches a name o
 
 import logging
 
-from streams.app.faust_overrides.consumer import RecordBatch
+from streams.app.faust_overrides.consumer import Fetched, RecordBatch
 from streams.app.faust_overrides.recovery import Handover
 from streams.app.faust_overrides.wiring import SchedulerApp, SchedulerWorker
 
-__all__ = ["Handover", "RecordBatch", "SchedulerApp", "SchedulerWorker"]
+__all__ = ["Fetched", "Handover", "RecordBatch", "SchedulerApp", "SchedulerWorker"]
 
 # Mode names a service's logger after the module of its class, so stock chatter would pass for ours.
 logging.getLogger(__name__).setLevel(logging.WARNING)

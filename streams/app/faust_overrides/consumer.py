@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiokafka
 import uvloop
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from aiokafka.structs import OffsetAndMetadata
 from faust.transport import consumer as stock
 from faust.transport.drivers import aiokafka as driver
@@ -24,6 +24,13 @@ _LOG: Final = logging.getLogger(__name__)
 _FETCH_S: Final = 0.5  # how long one fetch may hold the delivery lock, and so delay a takeover
 _NOTHING_ASSIGNED_S: Final = 0.2
 _FETCH_MAX_WAIT_MS: Final = 20
+
+
+class Fetched(NamedTuple):
+    """The value of an event: a partition's records, and the takeover since which they were fetched."""
+
+    records: list[Any]
+    takeover: int
 
 
 class RecordBatch:
@@ -48,7 +55,7 @@ class RecordBatch:
         self.timestamp_type: int = last.timestamp_type
         self.headers: tuple[()] = ()
         self.key = None
-        self.value = records
+        self.value: Any = records
 
 
 class BatchScheduler(DefaultSchedulingStrategy):
@@ -75,7 +82,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         # Read when the consumer starts, which is after this.
         created._isolation_level = "read_committed"
         created._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
+        # With any other setting a position that is out of range is moved without a word.
+        created._auto_offset_reset = "none"
         return created
+
+    def rejoin(self) -> None:
+        """See `SchedulerApp.rejoin`. aiokafka is not to be called from another thread than its loop's."""
+        self.thread_loop.call_soon_threadsafe(self._ensure_consumer()._coordinator.request_rejoin)
 
     @replaces(driver.AIOKafkaConsumerThread, "_commit", "932852ce7a23")
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
@@ -100,6 +113,7 @@ class Consumer(driver.Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.delivery_lock: Final = asyncio.Lock()
+        self.takeover = 0  # the last one that has set the positions; changed under the lock only
         self._subscribed: frozenset[str] = frozenset()
 
     @replaces(driver.Consumer, "_new_consumer_thread", "0870ec53dea7")
@@ -144,7 +158,7 @@ class Consumer(driver.Consumer):
         if not active:
             return False
         generation = self.app.consumer_generation_id
-        records = await self._getmany(active_partitions=set(active), timeout=_FETCH_S)
+        records = await self._fetch(set(active), generation)
         for tp, batch in self.scheduler.iterate(records):
             # What is not delivered now is read again after the seek that every rebalance ends with.
             if not self._may_deliver() or self.app.consumer_generation_id != generation:
@@ -154,11 +168,28 @@ class Consumer(driver.Consumer):
             expected = self._read_offset[tp]
             if expected is not None and batch.offset < expected:
                 continue
+            # Of two takeovers in one generation of the group the second sets the positions back just the same.
+            batch.value = Fetched(batch.value, self.takeover)
             await self._deliver(self._to_message(tp, batch))
             if not self._may_deliver():
                 break
             self._read_offset[tp] = batch.offset
         return bool(records)
+
+    async def _fetch(self, active: set[TP], generation: int) -> Mapping[TP, list[Any]]:
+        """Return what has come, and tell of inputs that have nothing at their positions."""
+        app: Any = self.app
+        try:
+            records: Mapping[TP, list[Any]] = await self._getmany(active_partitions=active, timeout=_FETCH_S)
+        except NoOffsetForPartitionError:
+            return {}  # it has just been assigned, and a takeover is about to seek
+        except OffsetOutOfRangeError as error:
+            if self._may_deliver() and app.consumer_generation_id == generation:  # else it was that of a mere hint
+                (positions,) = error.args
+                for tp, offset in positions.items():
+                    app.handover.misplaced(TP(tp.topic, tp.partition), offset)
+            return {}
+        return records
 
     async def _deliver(self, message: Any) -> None:
         """Hand a message to its stream, or break off when the flow is suspended.
@@ -193,6 +224,11 @@ class Consumer(driver.Consumer):
         acked.clear()
         self._acked_index[tp].clear()
         return last + 1
+
+    def rejoin(self) -> None:
+        """See `SchedulerApp.rejoin`."""
+        thread: Any = self._thread
+        thread.rejoin()
 
     @Service.task
     @replaces(stock.Consumer, "_commit_livelock_detector", "af196ff46fd4")

@@ -16,8 +16,15 @@ from streams.app.faust_overrides.pins import replaces
 class Handover(Protocol):
     """Makes this process the owner of what it was assigned."""
 
-    async def take(self, assigned: frozenset[TP], generation: int) -> Mapping[TP, int]:
-        """Return the next offset to read of each input partition. `assigned` holds changelog partitions too."""
+    async def take(self, assigned: frozenset[TP], takeover: int) -> Mapping[TP, int]:
+        """Return the next offset to read of each input partition that is served; the others stay paused.
+
+        `assigned` holds changelog partitions too. `takeover` counts these calls: what is fetched from the returned
+        offsets on carries it, and nothing else does.
+        """
+
+    def misplaced(self, tp: TP, offset: int) -> None:
+        """Hear that an input has nothing at a position any more; it brings no records until it is taken again."""
 
     async def release(self) -> None:
         """End all work, for good, before the group is left."""
@@ -29,6 +36,7 @@ class HandoverRecovery(stock.Recovery):
     def __init__(self, app: Any, tables: Any, handover: Handover, **kwargs: Any) -> None:
         super().__init__(app, tables, **kwargs)
         self._handover: Final = handover
+        self._takeovers = 0
 
     @Service.task
     @replaces(stock.Recovery, "_restart_recovery", "6bd8a8558a2d")
@@ -46,7 +54,9 @@ class HandoverRecovery(stock.Recovery):
             try:
                 self._set_recovery_started()
                 assigned = frozenset(self.app.consumer.assignment())
-                positions = await self._handover.take(assigned, generation)
+                # Not the group's generation: who joins again may be told the same one, and reads anew all the same.
+                self._takeovers += 1
+                positions = await self._handover.take(assigned, self._takeovers)
                 await self._resume(positions, generation)
             except (stock.RebalanceAgain, IllegalStateError):
                 continue  # another assignment is on its way, and signalled
@@ -70,6 +80,7 @@ class HandoverRecovery(stock.Recovery):
         async with consumer.delivery_lock:
             if self._superseded(generation):
                 raise stock.RebalanceAgain
+            consumer.takeover = self._takeovers
             consumer.resume_partitions(set(positions))
             if positions:
                 await self._wait(consumer.seek_wait(positions), timeout=app.conf.broker_request_timeout)

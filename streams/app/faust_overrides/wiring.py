@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 import faust
 from faust.app import base as stock
 from faust.tables import manager as stock_tables
 from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
 
 from streams.app.faust_overrides.consumer import BatchScheduler, Consumer
 from streams.app.faust_overrides.pins import replaces
@@ -50,6 +52,19 @@ class SchedulerApp(faust.App):
     def __init__(self, id: str, *, handover: Handover, **settings: Any) -> None:  # noqa: A002 - Faust's name
         self.handover = handover
         super().__init__(id, ConsumerScheduler=BatchScheduler, TableManager=TableManager, **settings)
+
+    def rejoin(self) -> None:
+        """Ask the group what is ours. An assignment follows, and a takeover, if Kafka answers; else once it does.
+
+        Only the group's coordinator can tell whether this process is still a member: one that was frozen learns here
+        that it is not, and joins as a new one.
+        """
+        consumer: Any = self.consumer
+        consumer.rejoin()
+
+    def pause(self, partitions: Iterable[TP]) -> None:
+        """Fetch no more of them until a takeover says where to go on."""
+        self.consumer.pause_partitions(partitions)
 
     @replaces(stock.App, "_new_transport", "42db531312dd")
     def _new_transport(self) -> Transport:

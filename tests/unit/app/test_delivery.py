@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import IllegalStateError
+from aiokafka.errors import IllegalStateError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from faust.tables.recovery import RebalanceAgain, ServiceStopped
 from faust.types import TP
 
@@ -30,14 +30,19 @@ class FakeConsumer:
 
     _may_deliver = Consumer._may_deliver
     _deliver = Consumer._deliver
+    _fetch = Consumer._fetch
 
     def __init__(self, *fetched: dict[TP, list[Record]]) -> None:
         scheduler: Any = BatchScheduler
         self.scheduler = scheduler()
-        self.app = SimpleNamespace(consumer_generation_id=1)
+        self.misplaced: list[tuple[TP, int]] = []
+        handover = SimpleNamespace(misplaced=lambda tp, offset: self.misplaced.append((tp, offset)))
+        self.app = SimpleNamespace(consumer_generation_id=1, handover=handover)
+        self.takeover = 1
         self.flow_active = True
         self.suspend_flow = asyncio.Event()
         self.delivered: list[int] = []
+        self.takeovers: list[int] = []
         self.asked: list[set[TP]] = []
         self.active = {HERE}
         self.on_fetch: Callable[[], None] = lambda: None
@@ -63,6 +68,7 @@ class FakeConsumer:
         if self.blocked:
             await asyncio.Event().wait()
         self.delivered.append(message.offset)
+        self.takeovers.append(message.value.takeover)
         self.on_delivery()
 
     async def wait_first(self, *waits: Any) -> None:
@@ -90,6 +96,39 @@ def test_a_fetch_is_delivered_and_the_place_kept() -> None:
     assert deliver(consumer)
     assert consumer.delivered == [7]
     assert consumer._read_offset[HERE] == 7
+
+
+def test_a_batch_says_since_which_takeover_it_was_fetched() -> None:
+    """Of two in the same generation of the group, the second sets the inputs back as any other does."""
+    consumer = FakeConsumer({HERE: batch(3)}, {HERE: batch(4)})
+    deliver(consumer)
+    consumer.takeover = 2
+    deliver(consumer)
+    assert consumer.takeovers == [1, 2]
+
+
+def test_a_position_out_of_range_is_told_and_not_moved() -> None:
+    consumer = FakeConsumer()
+
+    def fail() -> None:
+        raise OffsetOutOfRangeError({HERE: 7})
+
+    consumer.on_fetch = fail
+    assert not deliver(consumer)
+    assert consumer.misplaced == [(HERE, 7)]
+
+
+@pytest.mark.parametrize("error", [OffsetOutOfRangeError({HERE: 7}), NoOffsetForPartitionError(HERE)])
+def test_before_the_first_seek_a_position_means_nothing(error: Exception) -> None:
+    consumer = FakeConsumer()
+
+    def rebalance() -> None:
+        consumer.app.consumer_generation_id = 2
+        raise error
+
+    consumer.on_fetch = rebalance
+    assert not deliver(consumer)
+    assert consumer.misplaced == []
 
 
 def test_with_nothing_active_nothing_is_fetched() -> None:
@@ -197,6 +236,7 @@ class Stage:
         recovery: Any = HandoverRecovery.__new__(HandoverRecovery)
         self.recovery = recovery
         recovery.app = self.app
+        recovery._takeovers = 3
         recovery.tables = SimpleNamespace(on_actives_ready=note("actives"), on_standbys_ready=note("standbys"))
         recovery._signal_recovery_start = asyncio.Event()
         recovery.completed = asyncio.Event()
@@ -234,6 +274,7 @@ def test_the_inputs_are_set_back_while_nothing_can_be_delivered_and_only_then_fl
     order = [event for event in stage.events if event.split()[0] in {"stop", "seek", "streams", "flow", "fetcher"}]
     assert order == ["stop", "seek [7] locked=True", "streams", "flow", "fetcher"]
     assert stage.consumer._committed_offset == {HERE: 7}
+    assert stage.consumer.takeover == 3
     assert stage.recovery.completed.is_set()
     assert not stage.lock.locked()
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from typing import Any
 
@@ -9,10 +9,12 @@ import pytest
 from faust.types import TP
 
 from streams import clock
+from streams.app.faust_overrides import Fetched
 from streams.app.inbox import Inbox
 from streams.app.shard_task import Listener, Offsets, ShardTask
 from streams.app.takeover import Fleet
-from streams.errors import FairstreamError, OwnershipLost
+from streams.app.unserved import Unserved
+from streams.errors import ConfigError, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
 from tests.unit.app.fakes import NAMES, FakeRecord
 
 TOPICS = (NAMES.requests, NAMES.completions, NAMES.state)
@@ -34,9 +36,12 @@ class FakeTask:
         self.stubborn = False  # does not end when told to
         self.confirmed: list[int] = []
         self.lost = False
+        self.fenced = False
+        self.busy_s = 0.0
 
     def start(self) -> None:
         self.started = True
+        self.fenced = True
         self.opened.set_result({"requests": 10 * self.shard + 9})
 
     def confirm(self, generation: int) -> Future[Offsets]:
@@ -66,17 +71,42 @@ class FakeTask:
 
 
 class Stage:
-    """A fleet of fake tasks."""
+    """A fleet of fake tasks in a fake group, which gives the same assignment again when it is asked."""
 
     def __init__(self, task: type[FakeTask] = FakeTask) -> None:
         self.tasks: list[FakeTask] = []
         self.failures: list[BaseException] = []
+        self.paused: set[TP] = set()
+        self.asked = 0
+        self.checked: list[int] = []
+        self.unreadable: FairstreamError | None = None  # what a check of a refused shard finds
+        self.kind = task
 
-        def make(shard: int, generation: int, listener: Listener) -> ShardTask:
-            self.tasks.append(task(shard, generation, listener))
+        def make(shard: int, takeover: int, listener: Listener) -> ShardTask:
+            self.tasks.append(self.kind(shard, takeover, listener))
             return self.tasks[-1]  # type: ignore[return-value]
 
-        self.fleet = Fleet(NAMES, make, pause_s=0.01, lost_grace_s=0.05, on_failure=self.failures.append)
+        unserved = Unserved(lost_grace_s=0.05, refused_retry_s=0.01)
+        self.fleet = Fleet(NAMES, make, self.check, pause_s=0.01, unserved=unserved, on_failure=self.failures.append)
+        self.fleet.attach(self)
+
+    def rejoin(self) -> None:
+        self.asked += 1
+
+    def pause(self, partitions: Iterable[TP]) -> None:
+        self.paused.update(partitions)
+
+    def check(self, shard: int) -> None:
+        self.checked.append(shard)
+        if self.unreadable is not None:
+            raise self.unreadable
+
+    async def serve(self, *shards: int, rejoins: int) -> None:
+        """Do as the group does: hand out the assignment, and again each time that it is asked."""
+        for number in range(1, rejoins + 2):
+            await self.fleet.take(assignment(*shards), number)
+            if number <= rejoins:
+                await settle(lambda: self.asked == number)  # noqa: B023
 
     def live(self) -> dict[int, FakeTask]:
         return {task.shard: task for task in self.tasks if not task.closed}
@@ -84,6 +114,10 @@ class Stage:
 
 def assignment(*shards: int) -> frozenset[TP]:
     return frozenset(TP(topic, shard) for topic in TOPICS for shard in shards)
+
+
+def is_ready(stage: Stage) -> bool:
+    return stage.fleet.ready  # a call: mypy takes what an attribute was found to be for what it will be
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -153,37 +187,135 @@ def test_a_shard_that_was_lost_meanwhile_is_opened_anew() -> None:
     run(scenario)
 
 
-class Unreadable(FakeTask):
+class Failing(FakeTask):
+    """Cannot be opened."""
+
+    failure: FairstreamError = StateUnreadable("a row is not a row")
+    past_fence = True
+
     def start(self) -> None:
-        self.opened.set_exception(FairstreamError("unreadable"))
-        self.end(FairstreamError("unreadable"))
+        self.fenced = self.past_fence
+        self.opened.set_exception(self.failure)
+        self.end(self.failure)
 
 
-def test_a_shard_that_cannot_be_opened_ends_the_process_with_its_own_words() -> None:
+class Fenced(Failing):
+    failure = OwnershipLost("somebody was quicker")
+    past_fence = False
+
+
+class Alone(Failing):
+    failure = Unavailable("no answer")
+    past_fence = False
+
+
+class Forbidden(Failing):
+    failure = ConfigError("not authorized")
+    past_fence = False
+
+
+class Torn(Failing):
+    failure = ConfigError("made with 3 partitions")
+
+
+@pytest.mark.parametrize("kind", [Failing, Torn])
+def test_a_shard_that_cannot_be_read_is_refused_and_named_and_the_others_are_served(
+    kind: type[FakeTask], caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario() -> None:
-        stage = Stage(Unreadable)
-        assert await stage.fleet.take(assignment(0), 1) == {}
-        await settle(lambda: stage.failures)
-        assert str(stage.failures[0]) == "unreadable"
+        stage = Stage()
+        await stage.fleet.take(assignment(0), 1)
+        stage.kind = kind
+        stage.unreadable = kind.failure  # type: ignore[attr-defined]
+        positions = await stage.fleet.take(assignment(0, 1), 2)
+        assert {tp.partition for tp in positions} == {0}
+        await settle(lambda: len(stage.checked) > 3)
+        assert stage.fleet.shards == [0]
+        assert not is_ready(stage)
+        assert list(stage.fleet.unserved) == [1]
+        assert str(stage.unreadable) in stage.fleet.unserved[1]
+        assert stage.paused == {TP(NAMES.requests, 1), TP(NAMES.completions, 1)}
+        await stage.fleet.deliver(batch(0, shard=1))  # what was fetched before the pause is dropped
+        assert (stage.asked, stage.failures) == (0, [])  # the group is not disturbed for what is as it was
+
+    run(scenario)
+    assert [record.levelname for record in caplog.records if "shard_refused" in record.message] == ["ERROR"]
+
+
+def test_a_shard_that_has_been_repaired_is_taken_without_a_restart() -> None:
+    async def scenario() -> None:
+        stage = Stage(Failing)
+        stage.unreadable = StateUnreadable("a row is not a row")
+        await stage.fleet.take(assignment(0), 1)
+        await settle(lambda: stage.checked)
+        stage.unreadable = None
+        await settle(lambda: stage.asked)
+        assert not is_ready(stage)
+        stage.kind = FakeTask
+        await stage.fleet.take(assignment(0), 2)
+        assert stage.fleet.ready
+        assert stage.fleet.unserved == {}
 
     run(scenario)
 
 
-class Fenced(FakeTask):
-    def start(self) -> None:
-        self.opened.set_exception(OwnershipLost("somebody was quicker"))
-        self.end(OwnershipLost("somebody was quicker"))
+def test_a_fence_that_is_not_allowed_ends_the_process_with_its_own_words() -> None:
+    async def scenario() -> None:
+        stage = Stage(Forbidden)
+        assert await stage.fleet.take(assignment(0), 1) == {}
+        await settle(lambda: stage.failures)
+        assert str(stage.failures[0]) == "not authorized"
+
+    run(scenario)
 
 
-def test_a_shard_that_somebody_else_took_while_it_was_opened_is_left_out() -> None:
+def test_a_shard_is_waited_for_as_long_as_kafka_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        stage = Stage(Alone)
+        await stage.serve(0, rejoins=4)
+        await settle(lambda: stage.fleet.unserved)
+        assert stage.failures == []
+        stage.kind = FakeTask
+        await stage.fleet.take(assignment(0), 6)
+        assert stage.fleet.ready
+
+    monkeypatch.setattr("streams.app.unserved._FIRST_WAIT_S", 0.001)
+    run(scenario)
+    assert (
+        sum("shard_waiting" in record.message for record in caplog.records) == 1
+    )  # a line for the outage, not the try
+
+
+def test_a_shard_that_is_lost_while_the_group_gives_it_to_us_is_taken_again() -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        await stage.fleet.take(assignment(0, 1), 1)
+        stage.tasks[0].end(OwnershipLost("fenced"))
+        await settle(lambda: stage.asked)
+        assert stage.fleet.shards == [1]
+        assert not is_ready(stage)
+        assert [task.shard for task in stage.tasks] == [0, 1]  # not before the group has answered
+        await stage.fleet.take(assignment(0, 1), 2)
+        assert stage.fleet.ready
+        assert [task.shard for task in stage.tasks] == [0, 1, 0]
+        assert stage.failures == []
+
+    run(scenario)
+
+
+def test_a_shard_that_is_lost_over_and_over_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         stage = Stage(Fenced)
-        assert await stage.fleet.take(assignment(0), 1) == {}
-        await settle(lambda: stage.fleet.shards == [])
-        # The group knows of it and is about to say so; if it does not, nobody serves the shard.
+        serving = asyncio.ensure_future(stage.serve(0, rejoins=99))
         await settle(lambda: stage.failures)
+        serving.cancel()
         assert isinstance(stage.failures[0], OwnershipLost)
+        assert "same transactional id" in str(stage.failures[0])
+        assert len(stage.tasks) > 2
 
+    monkeypatch.setattr("streams.app.unserved._FIRST_LOST_S", 0.005)
     run(scenario)
 
 
@@ -194,13 +326,47 @@ def test_a_lost_shard_is_forgiven_once_the_group_has_decided_anew() -> None:
         stage.tasks[0].end(OwnershipLost("fenced"))
         await settle(lambda: stage.fleet.shards == [1])
         await stage.fleet.take(assignment(1), 2)
+        assert stage.fleet.ready
         await asyncio.sleep(0.1)
-        assert stage.failures == []
+        assert (stage.asked, stage.failures) == (0, [])
 
     run(scenario)
 
 
-@pytest.mark.parametrize("failure", [FairstreamError("unreadable"), RuntimeError("a bug"), None])
+def test_a_group_that_does_not_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        await stage.fleet.take(assignment(0), 1)
+        stage.tasks[0].end(OwnershipLost("fenced"))
+        await settle(lambda: stage.asked > 2)
+        await stage.fleet.release()
+        asked = stage.asked
+        await asyncio.sleep(0.02)
+        assert stage.asked == asked
+
+    monkeypatch.setattr("streams.app.unserved._FIRST_LOST_S", 0.001)
+    monkeypatch.setattr("streams.app.retaking._ASK_AGAIN_S", 0.001)
+    run(scenario)
+
+
+def test_a_shard_whose_input_is_not_where_it_was_is_loaded_anew() -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        await stage.fleet.take(assignment(0, 1), 1)
+        stage.fleet.misplaced(TP(NAMES.requests, 1), 10)
+        assert stage.tasks[1].closed
+        assert stage.paused == {TP(NAMES.requests, 1), TP(NAMES.completions, 1)}
+        assert (stage.asked, stage.fleet.ready, stage.fleet.shards) == (1, False, [0])
+        stage.tasks[1].end(None)
+        await stage.fleet.take(assignment(0, 1), 2)
+        assert [task.shard for task in stage.tasks] == [0, 1, 1]
+        assert stage.tasks[0].confirmed == [2]
+        assert stage.fleet.ready
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("failure", [FairstreamError("unknown"), RuntimeError("a bug"), None])
 def test_any_other_end_of_a_shard_is_the_end_of_the_process(failure: BaseException | None) -> None:
     async def scenario() -> None:
         stage = Stage()
@@ -212,23 +378,23 @@ def test_any_other_end_of_a_shard_is_the_end_of_the_process(failure: BaseExcepti
     run(scenario)
 
 
-def test_topics_assigned_apart_are_refused() -> None:
+def test_a_shard_of_which_not_all_topics_were_assigned_is_refused() -> None:
     async def scenario() -> None:
         stage = Stage()
         apart = assignment(0, 1) - {TP(NAMES.completions, 1)}
-        with pytest.raises(FairstreamError, match="belong together"):
-            await stage.fleet.take(apart, 1)
-        assert stage.tasks == []
+        positions = await stage.fleet.take(apart, 1)
+        assert {tp.partition for tp in positions} == {0}
+        assert "runs.completions: there is no partition 1" in stage.fleet.unserved[1]
+        assert not is_ready(stage)
 
     run(scenario)
 
 
 class Message:
-    def __init__(self, topic: str, partition: int, generation: int, records: list[FakeRecord]) -> None:
+    def __init__(self, topic: str, partition: int, takeover: int, records: list[FakeRecord]) -> None:
         self.topic = topic
         self.partition = partition
-        self.generation_id = generation
-        self.value = records
+        self.value = Fetched(records, takeover)
 
 
 class Record(FakeRecord):
@@ -244,8 +410,8 @@ class Event:
         self._acked.append(self)
 
 
-def batch(offset: int, number: int = 1, generation: int = 1, shard: int = 0) -> Event:
-    return Event(Message(NAMES.requests, shard, generation, [Record(offset + n, b"x") for n in range(number)]))
+def batch(offset: int, number: int = 1, takeover: int = 1, shard: int = 0) -> Event:
+    return Event(Message(NAMES.requests, shard, takeover, [Record(offset + n, b"x") for n in range(number)]))
 
 
 def test_a_full_inbox_holds_its_own_shard_up_and_nobody_else() -> None:
@@ -275,13 +441,13 @@ def test_nobody_waits_for_a_shard_that_is_gone() -> None:
     run(scenario)
 
 
-def test_a_batch_of_the_last_generation_never_follows_a_takeover() -> None:
+def test_a_batch_of_the_last_takeover_never_follows_a_takeover() -> None:
     async def scenario() -> None:
         stage = Stage()
         await stage.fleet.take(assignment(0), 1)
         await stage.fleet.take(assignment(0), 2)
-        await stage.fleet.deliver(batch(0, generation=1))
-        await stage.fleet.deliver(batch(5, generation=2))
+        await stage.fleet.deliver(batch(0, takeover=1))
+        await stage.fleet.deliver(batch(5, takeover=2))
         (taken,) = stage.tasks[0].inbox.take(9, 99)
         assert [record.offset for record in taken.records] == [5]
 
@@ -308,7 +474,7 @@ def test_releasing_closes_all_and_abandons_what_does_not_end(monkeypatch: pytest
         await stage.fleet.release()
         assert all(task.closed for task in stage.tasks)
         assert [task.gave_up for task in stage.tasks] == [False, True]
-        assert not stage.fleet.ready
+        assert not is_ready(stage)
         stage.tasks[1].end(RuntimeError("torn out of a commit"))
         await asyncio.sleep(0.02)
         assert stage.failures == []  # nobody expected anything else

@@ -1,0 +1,52 @@
+"""A shard whose state cannot be read is refused by name; the others are served, and a repair needs no restart."""
+
+from pathlib import Path
+
+from streams import clock
+from streams.local import LocalKafka
+from streams.wire import encode_request, partition_for
+from tests.integration.deployment import deploy
+from tests.integration.traffic import make_producer, traffic
+
+BROKEN = b"[99,1]"  # of a version that nobody has written yet
+
+
+def test_a_shard_that_cannot_be_read_is_refused_and_comes_back_when_it_is_repaired(
+    kafka: LocalKafka, prefix: str, tmp_path: Path
+) -> None:
+    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=3)
+    producer = make_producer(here.servers)
+
+    def write(value: bytes | None) -> None:
+        producer.produce(here.names.state, value, b'[1,"shard"]', 1)
+        assert producer.flush(30) == 0
+
+    write(BROKEN)
+    # More than the inbox holds, on the shard that takes nothing: they must hold up nobody.
+    tenant = next(name for name in map(str, range(99)) if partition_for(name, 3) == 1)
+    for number in range(500):
+        value = encode_request(tenant=tenant, run_id=f"early-{number}", workflow="w")
+        producer.produce(here.names.requests, value, tenant.encode())
+    assert producer.flush(30) == 0
+    with (
+        here.scheduler(refused_retry_s=0.5, inbox_records=100, max_step_inputs=100) as scheduler,
+        traffic(here.servers, prefix, per_s=100) as (feeder, _),
+    ):
+        clock.wait_until(lambda: '"shards": [0, 2]' in scheduler.ask("/readyz")[1], 60, what="the other shards")
+        filed = feeder.filed
+        clock.wait_until(lambda: feeder.filed > filed + 100, 30, what="load")
+        served = len(here.gather().dispatches)
+        clock.wait_until(lambda: len(here.gather().dispatches) > served, 30, what="runs of the others to be served")
+        assert {each.shard for each in here.gather().dispatches} == {0, 2}
+
+        status, ready = scheduler.ask("/readyz")
+        assert status == 503
+        assert "refused: the row ('shard',) was written by a newer fairstream" in ready
+        assert scheduler.ask("/healthz")[0] == 200
+        assert scheduler.log.read_text().count("streams.app.shard_refused shard=1") == 1
+
+        write(None)
+        scheduler.wait_until_ready({0, 1, 2})
+        feeder.finish()
+        here.prove()
+        assert scheduler.poll() is None
