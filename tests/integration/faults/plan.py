@@ -72,7 +72,7 @@ class Plan:
     schedulers: int = 2  # that are there all the time; another one joins and leaves
     counts: dict[Fault, int] = field(default_factory=lambda: dict.fromkeys(Fault, 1))
     together: float = _TOGETHER
-    per_s: int = 60  # requests
+    per_s: int = 40  # requests
     intake: str = "share"
 
     def bursts(self) -> list[Burst]:
