@@ -15,6 +15,7 @@ LOST: Final = "lost"  # leases that ran out
 DEAD_LETTERED: Final = "dead_lettered"
 REMOVED: Final = "removed"  # runs of tenants that a closed policy no longer names
 DROPPED: Final = "dropped"  # runs that had been accepted and gave way, the backlog being full
+UNDELIVERABLE: Final = "undeliverable"  # runs that had been accepted and that no topic takes any more
 EXPIRED: Final = "expired"
 CANCELLED: Final = "cancelled"
 REVOKED: Final = "revoked"

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Final
 from streams.core import ledger
 from streams.core.effects import Dispatch
 from streams.core.runs import IN_FLIGHT, Flight
+from streams.core.sizes import weight_of
 
-MAX_DISPATCHES: Final = 2_000  # of one step: its transaction and its journal record stay well under the broker's limits
+# Of one step: its transaction and its journal record stay well under the broker's limits.
+MAX_DISPATCHES: Final = 2_000
+MAX_DISPATCHED_BYTES: Final = 8 << 20  # by weight, see `sizes`
 
 if TYPE_CHECKING:
     from streams.core.flows import Flow
@@ -44,7 +47,7 @@ def _serve(state: State, ring: Ring, *, class_pays: bool) -> bool:
     run = flow.queue.head()
     assert run is not None, "a flow whose turn it is has work"
     room = state.window.fits(run.estimate)
-    if not room or len(out.dispatches) == MAX_DISPATCHES:
+    if not room or len(out.dispatches) == MAX_DISPATCHES or state.dispatched_bytes >= MAX_DISPATCHED_BYTES:
         state.more |= room
         if flow is not under_way:  # a visit that has begun is written, even if nothing can be dispatched in it yet
             out.changed[ring.key] = ring.record
@@ -69,6 +72,7 @@ def _start(state: State, flow: Flow, run: Run, *, class_pays: bool) -> None:
     flight = Flight(run, flow, record.seq, record.now_ms, record.now_ms - record.outage_ms + run.lease_ms)
     flight.class_pays = class_pays
     state.hold(flight)
+    state.dispatched_bytes += weight_of(run)
     if flow.parent.flight_runs > flow.peak:
         flow.peak = flow.parent.flight_runs
     changed = out.changed

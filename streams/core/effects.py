@@ -90,6 +90,7 @@ class Rejection:
     retry_after_ms: int | None  # None: retrying will not help
     position: int  # the request's offset
     body: bytes
+    left_out: int = 0  # bytes of the body that is not here, for it would not fit; `position` tells where it is
 
 
 @dataclass(slots=True)

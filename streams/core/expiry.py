@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 # Leases and deadlines that end something in one step: its transaction and its journal record stay well under the
 # broker's limits, however many were filed with one and the same deadline.
 MAX_ENDED: Final = 2_000
-MAX_ENDED_BYTES: Final = 8 << 20  # and no more of their payloads, each of which is written to the rejected topic
+# Nor more of their payloads and names, by weight (`sizes`): the former are written to the rejected topic.
+MAX_ENDED_BYTES: Final = 8 << 20
 
 
 def run_timers(state: State) -> None:
@@ -36,6 +37,16 @@ def run_timers(state: State) -> None:
         if ended == MAX_ENDED or state.given_up_bytes >= most_bytes:
             state.more = True
             break
+    end_pauses(state)
+    state.leases.tidy(len(state.flights))
+    state.delays.tidy(state.queued_runs)
+    state.deadlines.tidy(state.queued_runs)
+    state.overdue.tidy(state.queued_runs)
+    forget_pages(state)
+
+
+def end_pauses(state: State) -> None:
+    """Set aside what is past its deadline, and queue what has waited for its time. Nothing ends by it."""
     for run in state.deadlines.pop_due(state.record.now_ms):
         state.set_aside(run)
         state.refresh(run.flow.parent)
@@ -43,11 +54,6 @@ def run_timers(state: State) -> None:
         run.state = RunState.QUEUED
         run.flow.queue.put(run)
         state.refresh(run.flow.parent)
-    state.leases.tidy(len(state.flights))
-    state.delays.tidy(state.queued_runs)
-    state.deadlines.tidy(state.queued_runs)
-    state.overdue.tidy(state.queued_runs)
-    forget_pages(state)
 
 
 def _end_what_is_due(state: State) -> Iterator[None]:

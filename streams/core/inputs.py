@@ -135,4 +135,17 @@ class Takeover:
     epoch: int  # counts the owners of the shard, from 1; never goes back
 
 
-Input = Submit | Cancel | Completion | SetPolicy | Takeover
+@dataclass(slots=True)
+class Undeliverable:
+    """Kafka does not take the dispatch of a run, or what else must be written for it: the run is too large.
+
+    It comes when the step that would have written it has been given up, so nothing of that step has happened.
+    """
+
+    tenant: str
+    run_id: str
+    size: int  # bytes of the record that was refused
+    limit: int | None  # bytes that its topic takes; None: that is not known, but less
+
+
+Input = Submit | Cancel | Completion | SetPolicy | Takeover | Undeliverable

@@ -18,10 +18,11 @@ from streams.core.overload import last_waiting
 from streams.core.records import IDLE, key_of
 from streams.core.removal import say_removed
 from streams.core.runs import RunState
+from streams.core.sizes import weight_of_names
 
 if TYPE_CHECKING:
     from streams.core.flows import Flow, Tenant
-    from streams.core.inputs import Cancel, Completion
+    from streams.core.inputs import Cancel, Completion, Undeliverable
     from streams.core.runs import Flight, Run
     from streams.core.state import State
 
@@ -45,6 +46,7 @@ def lose(state: State, flight: Flight) -> None:
     """Give an attempt up whose lease has run out: free its place, charge what it owned up to, try again later."""
     tenant = flight.flow.parent
     state.out.counts[counts.LOST] += 1
+    state.given_up_bytes += weight_of_names(flight)
     if flight.revoked:
         endings.keep_account(state, flight)
     _settle(state, flight, flight.reported, LOST, reported=True)
@@ -89,6 +91,28 @@ def give_way(state: State, tenant: Tenant, limit: int, value: int, retry_after_m
     state.reject(run, reasons.OVERLOADED, detail, limit=limit, value=value, retry_after_ms=after_ms)
     state.out.counts[counts.DROPPED] += 1
     endings.drop(state, run)
+    state.refresh(tenant)
+
+
+def take_out(state: State, given: Undeliverable) -> None:
+    """End a run that no worker can be given, with a reason. Nothing is charged for it: no attempt of it has begun.
+
+    An attempt that is in flight was dispatched when the topic took more: it is revoked, since it would end by coming
+    back, and its tokens are charged when they come.
+    """
+    tenant = state.tenants.get(given.tenant)
+    run = tenant.runs.get(given.run_id) if tenant is not None else None
+    if tenant is None or run is None:
+        state.out.counts[counts.UNKNOWN] += 1
+        return
+    most = "less" if given.limit is None else f"{given.limit} at most"
+    detail = f"its record takes {given.size} bytes, and Kafka takes {most}"
+    state.reject(run, reasons.TOO_LARGE, detail, limit=given.limit, value=given.size)
+    state.out.counts[counts.UNDELIVERABLE] += 1
+    if run.state is RunState.IN_FLIGHT:
+        _stop(state, run, "too large to be dispatched again")
+    else:
+        endings.drop(state, run)
     state.refresh(tenant)
 
 

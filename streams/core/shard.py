@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from streams.core import admission, counts, outcomes
 from streams.core.dispatching import fill_window
 from streams.core.expiry import next_due, run_timers
-from streams.core.inputs import Cancel, Completion, SetPolicy, Submit
+from streams.core.inputs import Cancel, Completion, SetPolicy, Submit, Undeliverable
 from streams.core.loading import records_of, restore
 from streams.core.policy import Policy
 from streams.core.policy_change import set_policy
@@ -66,6 +66,8 @@ class Shard:
                 outcomes.cancel(state, given)
             elif isinstance(given, SetPolicy):
                 set_policy(state, given)
+            elif isinstance(given, Undeliverable):
+                outcomes.take_out(state, given)
             else:
                 self._take_over(given.epoch)
         run_timers(state)

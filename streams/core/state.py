@@ -27,6 +27,7 @@ from streams.core.records import (
 )
 from streams.core.ring import Ring
 from streams.core.runs import DELAYED, ENDED, QUEUED, Flight, Run, RunState
+from streams.core.sizes import weight_of_names
 from streams.core.timers import Timers
 from streams.core.window import Window
 
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 BUILT_IN = -1  # version of the policy a shard has before anyone stated one
 
+# Reports may give up any number of runs in a step, and can't wait: after so much (`sizes`) payloads are left out.
+MAX_GIVEN_UP_BYTES = 32 << 20
+
 
 class State:
     """The state of one shard. See `records` for what each record means."""
@@ -48,6 +52,7 @@ class State:
         "classes",
         "deadlines",
         "delays",
+        "dispatched_bytes",
         "elapsed_ms",
         "ended",
         "estimator",
@@ -101,7 +106,8 @@ class State:
         self.resting: Resting | None = None  # flows that may be forgotten
         self.removed: deque[Tenant] = deque()  # their queued runs are to be rejected, see `removal`
         self.more = False  # the last step has left something undone that could be done at once
-        self.given_up_bytes = 0  # payloads of runs that had been accepted and were rejected in the step under way
+        self.given_up_bytes = 0  # in the step under way, by weight (`sizes`): accepted runs rejected, attempts lost
+        self.dispatched_bytes = 0
         self.elapsed_ms = 0  # between the last two steps
         self.out = Effects(record.step, record.now_ms)
         self.adopt_policy()
@@ -132,6 +138,7 @@ class State:
         record.now_ms = max(now_ms, before)
         self.more = False
         self.given_up_bytes = 0
+        self.dispatched_bytes = 0
         self.elapsed_ms = record.now_ms - before if before else 0
         self.out = Effects(record.step, record.now_ms)
         self.out.changed[(SHARD,)] = record
@@ -284,19 +291,14 @@ class State:
         retry_after_ms: int | None = None,
     ) -> None:
         """Say that a run will not be served (again), and why; see `Rejection`. Changes nothing else."""
+        body = given.body
         if isinstance(given, Run):
-            self.given_up_bytes += len(given.body)
+            body = body if self.given_up_bytes < MAX_GIVEN_UP_BYTES else b""
+            self.given_up_bytes += weight_of_names(given) + len(body)
+        left_out = len(given.body) - len(body)
         self.out.rejections.append(
             Rejection(
-                tenant=given.tenant,
-                run_id=given.run_id,
-                reason=reason,
-                detail=detail,
-                limit=limit,
-                value=value,
-                retry_after_ms=retry_after_ms,
-                position=given.position,
-                body=given.body,
+                given.tenant, given.run_id, reason, detail, limit, value, retry_after_ms, given.position, body, left_out
             )
         )
 

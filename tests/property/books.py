@@ -18,6 +18,7 @@ ENDS = (
     counts.DEAD_LETTERED,
     counts.DROPPED,
     counts.REMOVED,
+    counts.UNDELIVERABLE,
 )
 AFTER_ADMISSION = (reasons.EXPIRED, reasons.DEAD_LETTERED)
 
@@ -51,6 +52,7 @@ class Books:
         refused = {each.position for each in effects.rejections if each.reason not in AFTER_ADMISSION}
         for settlement in effects.settlements:  # of attempts of earlier steps: dispatching comes last
             self._settle(settlement)
+        # A run that is rejected as undeliverable was accepted earlier: its request is not among these inputs.
         for given in inputs:
             if isinstance(given, Submit) and given.position not in refused:
                 self._accept(given)

@@ -10,7 +10,7 @@ import random
 import sys
 
 from streams.core.effects import Dispatch
-from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, SUCCEEDED, Input, SetPolicy, Takeover
+from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, SUCCEEDED, Input, SetPolicy, Takeover, Undeliverable
 from streams.core.policy import Estimates, Leases, Limits, Policy, TenantRules
 from streams.core.shard import Shard
 from tests.assertions import plain
@@ -31,6 +31,8 @@ def history_hash(seed: int, steps: int = 600) -> str:
             tenant, run_id = draw.choice(TENANTS), f"r{draw.randrange(500)}"
             if draw.random() < 0.05:
                 inputs.append(make_cancel(tenant, run_id))
+            elif draw.random() < 0.01:
+                inputs.append(Undeliverable(tenant, run_id, 2_000, draw.choice((None, 1_000))))
             elif draw.random() < 0.02:
                 inputs.append(SetPolicy(position, _policy(draw)))
             elif in_flight and draw.random() < 0.6:

@@ -9,10 +9,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from streams.core import counts, dispatching, expiry
-from streams.core.dispatching import MAX_DISPATCHES
+from streams.core import counts, dispatching, expiry, state
+from streams.core.dispatching import MAX_DISPATCHED_BYTES, MAX_DISPATCHES
 from streams.core.effects import Effects
-from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED, Completion, Input, SetPolicy
+from streams.core.inputs import (
+    FAILED,
+    HEARTBEAT,
+    RETURNED,
+    STARTED,
+    SUCCEEDED,
+    Completion,
+    Input,
+    SetPolicy,
+    Undeliverable,
+)
 from streams.core.policy import Policy
 from streams.core.records import RUN, SHARD, FlightRecord, FlowRecord, RingRecord, ShardRecord
 from streams.core.shard import Shard
@@ -43,10 +53,16 @@ class Door(RuleBasedStateMachine):
         self.twin: Shard | None = None
         self.patches: tuple[Any, ...] = ()  # make steps small
 
-    @initialize(policy=door_policies(), largest=st.sampled_from((2, MAX_DISPATCHES)))
-    def begin(self, policy: Policy, largest: int) -> None:
+    @initialize(
+        policy=door_policies(),
+        largest=st.sampled_from((2, MAX_DISPATCHES)),
+        heaviest=st.sampled_from((1, MAX_DISPATCHED_BYTES)),
+    )
+    def begin(self, policy: Policy, largest: int, heaviest: int = MAX_DISPATCHED_BYTES) -> None:
         self.patches = (
             patch.object(dispatching, "MAX_DISPATCHES", largest),
+            patch.object(dispatching, "MAX_DISPATCHED_BYTES", heaviest),
+            patch.object(state, "MAX_GIVEN_UP_BYTES", heaviest),
             patch.object(expiry, "MAX_ENDED", largest),
         )
         for each in self.patches:
@@ -113,6 +129,12 @@ class Door(RuleBasedStateMachine):
     @rule(tenant=tenants, run_id=run_ids, flush=flushes)
     def cancel(self, tenant: str, run_id: str, flush: bool) -> None:
         self._tell(make_cancel(tenant, run_id, position=self.driver.position()), flush=flush)
+
+    @rule(tenant=tenants, run_id=run_ids, limit=st.none() | st.just(10), flush=flushes)
+    def cannot_be_written(self, tenant: str, run_id: str, limit: int | None, flush: bool) -> None:
+        """It is told of what happened in an aborted step, so it comes before anything new."""
+        self._step(0)
+        self._tell(Undeliverable(tenant, run_id, 20, limit), flush=flush)
 
     @precondition(lambda self: self.books.open_attempts)
     @rule(

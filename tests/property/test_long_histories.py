@@ -24,6 +24,7 @@ MOVES = {
     "report_all": 1,
     "report_late": 3,
     "report_unknown": 1,
+    "cannot_be_written": 1,
     "change_policy": 1,
     "let_pass": 5,
     "until_timer": 3,
@@ -124,6 +125,7 @@ def move(door: Door, draw: Random) -> None:
         },
         "report_all": {"status": draw.choice((SUCCEEDED, FAILED)), "tokens": draw.randint(0, 100), **after},
         "report_late": {**said, **flush, "pick": draw.randrange(1_000)},
+        "cannot_be_written": {**run, **flush, "limit": 10},
         "report_unknown": {**run, **flush, "attempt": 1},
         "change_policy": {"policy": random_policy(draw), **flush},
         "let_pass": after,
@@ -145,6 +147,14 @@ def test_a_long_history_holds_all_that_a_short_one_does(seed: int) -> None:
         door.drain()
     finally:
         door.end()
-    for what in (counts.RETRIED, counts.LOST, counts.LATE, counts.REVOKED, counts.EXPIRED, counts.RETURNED):
+    for what in (
+        counts.UNDELIVERABLE,
+        counts.RETRIED,
+        counts.LOST,
+        counts.LATE,
+        counts.REVOKED,
+        counts.EXPIRED,
+        counts.RETURNED,
+    ):
         assert seen[what], f"a walk without any run that was {what} proves little"
     assert seen[counts.DISPATCHED] > 200

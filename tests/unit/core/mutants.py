@@ -12,6 +12,7 @@ RING = "tests/unit/core/test_ring.py"
 NEWCOMERS = "tests/unit/core/test_newcomers.py"
 OUTCOMES = "tests/unit/core/test_outcomes.py"
 LOST = "tests/unit/core/test_lost.py"
+UNDELIVERABLE = "tests/unit/core/test_undeliverable.py"
 FORGETTING = "tests/unit/core/test_forgetting.py"
 CLASSES = "tests/unit/core/test_classes.py"
 HISTORIES = "tests/unit/core/test_estimator_memory.py"
@@ -387,6 +388,33 @@ MUTANTS: dict[str, Mutant] = {
         "    if state.policy.policy.removes(run.tenant):\n",
         "    if not state.policy.policy.removes(run.tenant):\n",
         "tests/unit/core/test_removal.py::test_what_comes_back_is_rejected",
+    ),
+    # Bounds of a step.
+    "a step hands out any number of bytes": one(
+        "dispatching",
+        " or state.dispatched_bytes >= MAX_DISPATCHED_BYTES",
+        "",
+        "tests/unit/core/test_dispatching.py::test_a_step_hands_out_so_many_bytes_of_payloads_and_names",
+    ),
+    "reports give up any number of bytes": one(
+        "state",
+        'body = body if self.given_up_bytes < MAX_GIVEN_UP_BYTES else b""',
+        "body = body",
+        f"{UNDELIVERABLE}::test_reports_that_give_up_too_much_at_once_leave_payloads_out",
+    ),
+    # What no topic takes.
+    "an attempt in flight goes on though its run is undeliverable": one(
+        "outcomes",
+        '    if run.state is RunState.IN_FLIGHT:\n        _stop(state, run, "too large',
+        '    if run.state is RunState.IN_FLIGHT:\n        return\n        _stop(state, run, "too large',
+        f"{UNDELIVERABLE}::test_an_attempt_in_flight_is_revoked_and_pays_what_it_spent",
+    ),
+    "an undeliverable run that came back is forgotten": one(
+        "outcomes",
+        "        endings.drop(state, run)\n    state.refresh(tenant)\n\n\ndef _extend",
+        "        state.dequeue(run, RunState.ENDED)\n        state.forget_run(run)\n    state.refresh(tenant)\n\n\n"
+        "def _extend",
+        f"{UNDELIVERABLE}::test_one_that_came_back_is_remembered",
     ),
     # What is written.
     "a visit that begins in a full step is not written": one(

@@ -8,8 +8,9 @@ from streams.core import dispatching
 from streams.core.effects import Dispatch
 from streams.core.policy import TenantRules
 from streams.core.records import FlightRecord, RunRecord
+from streams.core.sizes import NAME_WEIGHT
 from tests.builders import LONG_MS, make_cancel, make_policy, make_report
-from tests.compiled import interpreted
+from tests.compiled import interpreted, patched
 from tests.drivers import START_MS, Driver
 
 
@@ -161,3 +162,15 @@ def test_a_dispatch_counts_against_the_caps_of_its_tenant_in_every_class() -> No
     assert driver.flow("a", "low").state == "blocked"
     driver.succeed(driver.dispatches[0])
     assert driver.served()[2:] == ["low1"]
+
+
+def test_a_step_hands_out_so_many_bytes_of_payloads_and_names() -> None:
+    """A window of 2,000 places and runs of a megabyte would else make a transaction of 2 GB."""
+    driver = Driver(make_policy(runs=None, tokens=10**9, quantum=10**6))
+    with patched(dispatching, "MAX_DISPATCHED_BYTES", 2 * (100 + 10 * NAME_WEIGHT) + 1):
+        driver.submit("a", *[f"r{number}" for number in range(7)], body=bytes(100))
+        numbers = [len(driver.dispatches)]
+        while driver.shard.next_timer_ms() == driver.now_ms:
+            numbers.append(len(driver.step().dispatches))
+    assert numbers == [3, 3, 1]
+    assert driver.served() == [f"r{number}" for number in range(7)]

@@ -9,6 +9,7 @@ from streams.core.expiry import MAX_ENDED
 from streams.core.inputs import HEARTBEAT, RETURNED
 from streams.core.policy import Leases, Limits, Memory
 from streams.core.records import EndedRecord
+from streams.core.sizes import NAME_WEIGHT
 from tests.builders import make_cancel, make_policy, make_report
 from tests.compiled import patched
 from tests.drivers import START_MS, Driver
@@ -215,7 +216,7 @@ def test_large_payloads_take_many_steps() -> None:
     driver = Driver(make_policy(runs=1))
     driver.submit("b", "blocker")
     driver.submit("a", *[f"r{each}" for each in range(7)], deadline_ms=START_MS + 50, body=bytes(100))
-    with patched(expiry, "MAX_ENDED_BYTES", 250):
+    with patched(expiry, "MAX_ENDED_BYTES", 2 * (100 + 10 * NAME_WEIGHT) + 1):
         numbers = [len(driver.step(after_ms=each).rejections) for each in (60, 0, 0, 0)]
     assert numbers == [3, 3, 1, 0]
 

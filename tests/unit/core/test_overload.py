@@ -10,6 +10,7 @@ from streams.core.inputs import FAILED, RETURNED
 from streams.core.overload import Backlogs, queued_tokens
 from streams.core.policy import Limits, Memory, Policy, TenantRules
 from streams.core.shard import Shard
+from streams.core.sizes import NAME_WEIGHT
 from tests.assertions import plain, said
 from tests.builders import make_cancel, make_policy, make_report
 from tests.compiled import patched
@@ -162,7 +163,7 @@ def test_in_one_step_only_so_many_give_way_and_then_newcomers_are_refused() -> N
 def test_in_one_step_only_so_many_bytes_give_way() -> None:
     driver = crowded(heavy(1_000))
     driver.submit("whale", *[f"w{number}" for number in range(10)], body=bytes(100))
-    with patched(overload, "MAX_DROPPED_BYTES", 300):
+    with patched(overload, "MAX_DROPPED_BYTES", 2 * (100 + 14 * NAME_WEIGHT) + 1):
         out = driver.submit("small", *[f"s{number}" for number in range(5)], body=bytes(100))
     assert [each.run_id for each in out.rejections] == ["w9", "w8", "w7", "s3", "s4"]
     assert [each.value for each in out.rejections] == [1_100, 1_100, 1_100, 1_000, 1_000]
