@@ -64,12 +64,8 @@ def wanted(layout: Layout, brokers: int) -> tuple[Wanted, ...]:
         number = getattr(layout, name)
         if number is not None and number < 1:
             raise ConfigError("must be at least 1", field=name, value=number)
-    replication = layout.replication or min(_REPLICATION, brokers)
-    if replication > brokers:
-        raise ConfigError(f"the cluster has {brokers} broker(s)", field="replication", value=replication)
+    replication, insync = replicas(layout.replication, brokers)
     counts = {Count.SHARDS: layout.shards, Count.DISPATCH: layout.dispatch_partitions, Count.ONE: 1}
-    # With fewer than three replicas a minimum of two would stop all writes at the first restart of a broker.
-    insync = {"min.insync.replicas": _MIN_INSYNC} if replication >= _REPLICATION else {}
     return tuple(
         Wanted(
             layout.prefix + topic.name,
@@ -79,6 +75,15 @@ def wanted(layout: Layout, brokers: int) -> tuple[Wanted, ...]:
         )
         for topic in TOPICS
     )
+
+
+def replicas(asked: int | None, brokers: int) -> tuple[int, dict[str, str]]:
+    """Return how many replicas a topic gets, and the setting that goes with that. Raises `ConfigError` for too many."""
+    number = asked or min(_REPLICATION, brokers)
+    if number > brokers:
+        raise ConfigError(f"the cluster has {brokers} broker(s)", field="replication", value=number)
+    # With fewer than three replicas a minimum of two would stop all writes at the first restart of a broker.
+    return number, {"min.insync.replicas": _MIN_INSYNC} if number >= _REPLICATION else {}
 
 
 def plan(existing: Mapping[str, Existing], wanted_topics: Iterable[Wanted]) -> Plan:

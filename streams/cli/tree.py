@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from streams import __version__
-from streams.cli import acls, bench, cancel, demo, policy, scheduler, status, submit, topics, up, worker
+from streams.cli import acls, bench, cancel, demo, gate, policy, scheduler, status, submit, topics, up, worker
 
 EPILOG = (
     "Exit status: 0 done; 1 failed; 2 something must be corrected first; 75 Kafka does not answer, try again; "
@@ -45,6 +45,7 @@ app.command("up")(up.up)
 app.command("topics")(topics.topics)
 app.add_typer(policy.app, name="policy")
 app.command("scheduler")(scheduler.scheduler)
+app.add_typer(gate.app, name="gate")
 app.command("acls")(acls.acls)
 app.command("submit")(submit.submit)
 app.command("cancel")(cancel.cancel)

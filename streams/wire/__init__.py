@@ -8,6 +8,7 @@ A reader of dispatches needs only this package: no Faust, and of the core only i
 
 from streams.wire.completions import decode_completion, encode_completion
 from streams.wire.dispatches import Assignment, Revocation, decode_dispatch, encode_dispatch, encode_revoke
+from streams.wire.intakes import INTAKE_CONFIGS, intake_pattern, intake_prefix, intake_topic, tenant_of
 from streams.wire.journal import Decision, InputRange, JournalEntry, RefusedRun, decode_journal, encode_journal
 from streams.wire.partitions import FORWARDED, PARTITIONER, murmur2, partition_for
 from streams.wire.policies import PolicyChange, decode_policy, encode_policy
@@ -19,6 +20,7 @@ from streams.wire.topics import MAX_MESSAGE_BYTES, TOPICS, Topic, TopicNames, to
 
 __all__ = [
     "FORWARDED",
+    "INTAKE_CONFIGS",
     "MAX_MESSAGE_BYTES",
     "MAX_VALUE_BYTES",
     "PARTITIONER",
@@ -54,7 +56,11 @@ __all__ = [
     "encode_revoke",
     "encode_shard_status",
     "encode_unreadable",
+    "intake_pattern",
+    "intake_prefix",
+    "intake_topic",
     "murmur2",
     "partition_for",
+    "tenant_of",
     "topic_names",
 ]

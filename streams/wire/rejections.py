@@ -79,11 +79,18 @@ def encode_unreadable(
     shard: int,
     step: int,
     at_ms: int,
+    reason: str = reasons.INVALID,
+    tenant: str | None = None,
 ) -> bytes:
-    """Return the value that sets an unreadable record aside. Its key is the record's own key, whatever it is."""
+    """Return the value that sets a record aside, with its bytes.
+
+    A shard's has no `tenant`, and the record's own key, whatever it is. The gate knows who wrote: its has the tenant
+    whose topic that is, also as key, and step 0.
+    """
     message: dict[str, Any] = {
-        "reason": reasons.INVALID,
+        "reason": reason,
         "detail": str(error),
+        "tenant": tenant,
         "field": error.field,
         "got": None if error.value is None else _shown(error.value),
         "position": position._asdict(),
