@@ -14,6 +14,7 @@ def cancel(
     tenant: Annotated[str, typer.Argument(help="Whose run it is.")],
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN_ID...", help="The runs to take back.")],
     *,
+    own_topic_of: options.OwnTopicOf = None,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,
     kafka_config: options.KafkaConfig = None,
@@ -22,7 +23,8 @@ def cancel(
     """Take runs back, whether they are queued, delayed or in progress."""
     from streams.client.publisher import Publisher
 
-    with Publisher(options.kafka_settings(kafka, prefix, kafka_config)) as publisher:
+    settings = options.kafka_settings(kafka, prefix, kafka_config)
+    with Publisher(settings, own_topic_of=own_topic_of) as publisher:
         publisher.check()
         places = [publisher.cancel(tenant, run_id).result() for run_id in run_ids]
     if json:

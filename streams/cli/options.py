@@ -26,6 +26,14 @@ KafkaConfig = Annotated[
         help="librdkafka properties (`name = value` lines), for SASL and TLS.",
     ),
 ]
+OwnTopicOf = Annotated[
+    str | None,
+    typer.Option(
+        "--own-topic-of",
+        metavar="TENANT",
+        help="Write to the topic that is this tenant's own, for a gate to pass on (see `fairstream gate`).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON; errors too, on standard error.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell more, also what the Kafka client says.")]
 Shards = Annotated[
@@ -48,6 +56,7 @@ __all__ = [
     "Json",
     "Kafka",
     "KafkaConfig",
+    "OwnTopicOf",
     "Prefix",
     "Shards",
     "Verbose",

@@ -53,6 +53,7 @@ def submit(
         str | None, typer.Option(metavar="DURATION", help="How long a worker may stay silent: 90s, 5m.")
     ] = None,
     header: Annotated[list[str] | None, typer.Option(metavar="NAME=TEXT", help="For the worker; repeat it.")] = None,
+    own_topic_of: options.OwnTopicOf = None,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,
     kafka_config: options.KafkaConfig = None,
@@ -68,7 +69,7 @@ def submit(
     if file is not None:
         if any(value is not None for value in (tenant, workflow, run_id, payload)):
             raise typer.BadParameter("--file brings its own runs: leave out --tenant, --workflow, --run-id, --payload")
-        _submit_file(settings, file, rate, json=json)
+        _submit_file(settings, own_topic_of, file, rate, json=json)
         return
     if tenant is None or workflow is None:
         raise typer.BadParameter("say --tenant and --workflow, or --file")
@@ -83,7 +84,7 @@ def submit(
     may_start = parse_moment(not_before, now_ms) if not_before else None
     ends = parse_moment(deadline, now_ms) if deadline else None
     silence = parse_duration(lease) if lease else None
-    with Publisher(settings) as publisher:
+    with Publisher(settings, own_topic_of=own_topic_of) as publisher:
         publisher.check()
         place = publisher.submit(
             tenant,
@@ -105,7 +106,9 @@ def submit(
         say(f"submitted {identity}")
 
 
-def _submit_file(settings: KafkaSettings, file: Path, rate: float | None, *, json: bool) -> None:
+def _submit_file(
+    settings: KafkaSettings, own_topic_of: str | None, file: Path, rate: float | None, *, json: bool
+) -> None:
     from streams.client.publisher import Publisher
     from streams.client.run_files import read_runs
     from streams.client.submitting import submit_lines
@@ -116,7 +119,7 @@ def _submit_file(settings: KafkaSettings, file: Path, rate: float | None, *, jso
         problems.append({"line": number, "field": problem.field, "problem": str(problem)})
         remark(f"{file}:{number}: {problem}")
 
-    with Publisher(settings) as publisher, _progress(file) as advance:
+    with Publisher(settings, own_topic_of=own_topic_of) as publisher, _progress(file) as advance:
         publisher.check()
         done = submit_lines(publisher, read_runs(file), bad_line=bad_line, progress=advance, rate=rate)
     if json:

@@ -11,9 +11,9 @@ from typing import Any, Final, Self
 
 from streams.client.delivery import Delivery
 from streams.client.sender import ProducerLike, Sender, check_topic, make_producer
-from streams.errors import BadRecord, FairstreamError, NotDelivered
+from streams.errors import BadRecord, FairstreamError, NotDelivered, shown
 from streams.kafka import KafkaSettings
-from streams.wire import encode_cancel, encode_request
+from streams.wire import encode_cancel, encode_request, intake_topic
 
 FLUSH_TIMEOUT_S: Final = 130.0  # a little more than a record may wait for its acknowledgement
 
@@ -34,10 +34,17 @@ class Publisher:
     Thread-safe.
     """
 
-    def __init__(self, kafka: KafkaSettings, *, producer: ProducerLike | None = None) -> None:
-        """`producer` replaces the one that is made from the settings. Raises `ConfigError`."""
+    def __init__(
+        self, kafka: KafkaSettings, *, own_topic_of: str | None = None, producer: ProducerLike | None = None
+    ) -> None:
+        """`producer` replaces the one that is made from the settings. Raises `ConfigError`.
+
+        With `own_topic_of` everything goes to the topic to which only this tenant may write, for `fairstream gate` to
+        pass on. Raises `BadRecord` for a tenant that cannot have one.
+        """
         self._kafka = kafka
-        self._topic = kafka.topics.requests
+        self._only = own_topic_of
+        self._topic = kafka.topics.requests if own_topic_of is None else intake_topic(kafka.prefix, own_topic_of)
         # Not `or`: a producer with nothing queued has the length 0.
         self._producer = make_producer(kafka, report_success=True) if producer is None else producer
         self._sender = Sender(self._producer)
@@ -142,6 +149,8 @@ class Publisher:
             error.add_note(f"Also: {undelivered}")
 
     def _send(self, tenant: str, value: bytes) -> Delivery:
+        if self._only is not None and tenant != self._only:
+            raise BadRecord(f"a gate would refuse it on the topic of {shown(self._only)}", field="tenant", value=tenant)
         delivery = Delivery(self._sender, self._settled)
         self._sender.send(self._topic, tenant, value, delivery.settle)
         return delivery
