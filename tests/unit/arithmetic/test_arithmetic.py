@@ -25,7 +25,7 @@ from tests.integration.arithmetic import (
     steps,
 )
 from tests.integration.topics import Seen
-from tests.unit.arithmetic.story import ACME, LEASE_MS, told
+from tests.unit.arithmetic.told import ACME, LEASE_MS, told
 
 Check = Callable[[Evidence], Iterator[str]]
 CASES: list[Any] = []
