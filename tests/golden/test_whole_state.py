@@ -126,8 +126,11 @@ def test_a_golden_file_is_never_written_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_deciding_again_changes_nothing_else(path: Path, tmp_path: Path) -> None:
+def test_to_decide_again_leaves_what_was(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())
     decide_again(copy)
-    assert copy.read_bytes() == path.read_bytes()
+    was, now = (
+        [line for line in each.read_text().splitlines() if '"kind": "next ' not in line] for each in (path, copy)
+    )
+    assert was == now

@@ -3,8 +3,8 @@
     python -m tests.golden.whole_state tests/data/golden/state-v2.jsonl
     python -m tests.golden.whole_state --decide-again tests/data/golden/state-v1.jsonl
 
-The first only ever makes a new file: what an old one holds lies in Kafka topics somewhere. The second leaves all of that
-as it is, and states anew what the next step decides. See the README beside the files for when to do which.
+The first only ever makes a new file: what an old one holds lies in Kafka topics somewhere. The second leaves all that as
+it is, and states anew what the next step decides. See the README beside the files for when to do which.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -132,7 +133,7 @@ def load(state: Iterable[dict[str, Any]]) -> tuple[Shard, PositionsRecord, list[
 def next_step(shard: Shard, positions: PositionsRecord, inputs: Iterable[dict[str, Any]], now_ms: int) -> StepRecords:
     """Take a shard over and let it take the inputs; return what it writes."""
     writer = FakeWriter()
-    reign = PositionsRecord(positions.epoch + 1, dict(positions.applied), positions.partitions)
+    reign = replace(positions, epoch=positions.epoch + 1)
     batches = {source.value: Batch(source, [], 1) for source in Source}
     for each in inputs:
         record = FakeRecord(each["offset"], each["value"].encode(), each["key"].encode(), now_ms)
