@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module names its exports nowhere
     AclBinding,
     AclBindingFilter,
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module n
     NewTopic,
     ResourcePatternType,
     ResourceType,
+    TopicDescription,
 )
 
 from streams.kafka import KafkaSettings, mapped_errors, refusals_told
@@ -79,6 +81,26 @@ def topic_configs(admin: AdminClient, names: list[str]) -> dict[str, dict[str, s
         futures = admin.describe_configs(resources, request_timeout=TIMEOUT_S)
         found = {resource.name: future.result() for resource, future in futures.items()}
     return {name: {entry.name: entry.value for entry in entries.values()} for name, entries in found.items()}
+
+
+def topic_ids(admin: AdminClient, names: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> dict[str, str]:
+    """Return Kafka's ids of those topics that exist, under the keys of `names`. A topic made anew has another id.
+
+    Raises `Unavailable` if Kafka does not answer.
+    """
+    with mapped_errors("asking for the ids of topics"):
+        futures = admin.describe_topics(TopicCollection(list(names.values())), request_timeout=timeout_s)
+        found = {key: _described(futures[name]) for key, name in names.items()}
+    return {key: str(topic.topic_id) for key, topic in found.items() if topic is not None}
+
+
+def _described(future: Future[TopicDescription]) -> TopicDescription | None:
+    try:
+        return future.result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise
 
 
 def create_topic(admin: AdminClient, name: str, partitions: int, replication: int, configs: Mapping[str, str]) -> bool:

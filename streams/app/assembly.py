@@ -9,6 +9,7 @@ from typing import Any, Final
 import faust
 from mode import CrashingSupervisor
 
+from streams.admin.kafka import admin_client, topic_ids
 from streams.app.door import CoreType
 from streams.app.faults import parse_faults
 from streams.app.faust_overrides import SchedulerApp
@@ -24,11 +25,13 @@ from streams.app.step import Stepper
 from streams.app.takeover import Fleet
 from streams.app.transaction import KafkaWriter
 from streams.app.unserved import Unserved
+from streams.app.watch import KafkaWatch
 
 _REQUEST_S: Final = 90.0
 _REQUEST_MARGIN_S: Final = 10.0
 _HEARTBEATS: Final = 5  # in a session timeout: four may be lost
 _HEARTBEAT_S: Final = 1.0  # at most: it is by the answer to one that a member hears of a rebalance
+_ANSWER_S: Final = 5.0  # a Kafka that takes longer does not answer
 _STUCK_MARGIN_S: Final = 30.0  # beyond a transaction's timeout: a writer has given up long before
 _STREAM_BUFFER: Final = 16  # events; each is a whole batch, and the inbox behind it is the real buffer
 
@@ -58,7 +61,15 @@ class Scheduler:
         self.policies: Final = PolicyReader(
             self._kafka, self._names.policy, on_change=self.fleet.wake, on_failure=on_failure
         )
+        admin = admin_client(self._kafka)
+        watched = {name: getattr(self._names, name) for name in ("requests", "completions", "state")}
+        self._topic_ids: Final = lambda: topic_ids(admin, watched, _ANSWER_S)
+        self.watch: Final = KafkaWatch(settings.kafka, self._topic_ids, on_change=self.fleet.topics_changed)
         self.app: Final = make_app(settings, data_dir, self.fleet)
+        self.fleet.attach(self.app)
+        if settings.web_port is not None:
+            stuck_s = settings.transaction_timeout_s + _STUCK_MARGIN_S
+            add_health_pages(self.app, self.fleet, self.watch, stuck_s=stuck_s)
 
     def _make_task(self, shard: int, generation: int, listener: Listener) -> ShardTask:
         return ShardTask(
@@ -92,7 +103,7 @@ class Scheduler:
         return ShardParts(writer, load)
 
     def _state(self, shard: int) -> StateTopic:
-        return StateTopic(self._kafka, self._names, shard, self._counts, self._core)
+        return StateTopic(self._kafka, self._names, shard, self._counts, self._core, topic_ids=self._topic_ids)
 
 
 class _AsTheyAre(faust.Schema):  # type: ignore[type-arg]
@@ -142,9 +153,6 @@ def make_app(settings: Settings, data_dir: Path, fleet: Fleet) -> SchedulerApp:
         app.agent(topic, supervisor_strategy=CrashingSupervisor, isolated_partitions=True, name=topic.get_topic_name())(
             _agent(fleet)
         )
-    fleet.attach(app)
-    if settings.web_port is not None:
-        add_health_pages(app, fleet, stuck_s=settings.transaction_timeout_s + _STUCK_MARGIN_S)
     return app
 
 

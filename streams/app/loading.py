@@ -7,15 +7,15 @@ the partition for a `read_committed` reader is the end of the state.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from streams import clock
 from streams.app import collector
+from streams.app.continuity import Topics, next_reign
 from streams.app.door import Core, CoreType
 from streams.app.inbox import Source
-from streams.errors import ConfigError, StateUnreadable, Unavailable
+from streams.errors import StateUnreadable, Unavailable
 from streams.partition import bounds, open_reader, read_to_end
 from streams.rows import POSITIONS, PositionsRecord, Row, decode, decode_key
 
@@ -35,13 +35,22 @@ class StateTopic:
     """Reads one shard's rows. `counts` are the partition counts of the input topics, without prefix."""
 
     def __init__(
-        self, kafka: KafkaSettings, names: TopicNames, shard: int, counts: Mapping[str, int], core: CoreType
+        self,
+        kafka: KafkaSettings,
+        names: TopicNames,
+        shard: int,
+        counts: Mapping[str, int],
+        core: CoreType,
+        *,
+        topic_ids: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
+        """`topic_ids` asks Kafka for the ids of the topics; without it one that was made anew may go unnoticed."""
         self._kafka: Final = kafka
         self._names: Final = names
         self._shard: Final = shard
         self._counts: Final = dict(counts)
         self._core: Final = core
+        self._topic_ids: Final = topic_ids
         self._shards: Final = counts[Source.REQUESTS.value]
 
     def load(self) -> tuple[Core, PositionsRecord]:
@@ -71,8 +80,8 @@ class StateTopic:
                 positions = rows.pop((POSITIONS,), None)
                 assert positions is None or isinstance(positions, PositionsRecord)
                 core = self._build(list(rows.values()))
-            self._check(positions, consumer)
-        reign = self._reign(positions)
+            topics = Topics(self._counts, self._topic_ids(), lambda topic: bounds(consumer, topic, self._shard))
+            reign = next_reign(positions, topics, self._names, self._shard)
         _LOG.info(
             "streams.app.loaded shard=%d rows=%d epoch=%d applied=%s seconds=%.2f",
             self._shard,
@@ -113,39 +122,3 @@ class StateTopic:
             return self._core.load(self._shard, self._shards, rows)  # type: ignore[arg-type]
         except ValueError as error:
             raise StateUnreadable(f"the rows of shard {self._shard} contradict each other: {error}") from error
-
-    def _check(self, positions: PositionsRecord | None, consumer: Consumer) -> None:
-        """Refuse to go on from positions that mean something else now."""
-        if positions is None:
-            return
-        if positions.partitions != self._counts:
-            raise ConfigError(
-                f"the state was made with {positions.partitions} partitions: with other counts tenants belong to other "
-                "shards; give the topics their old counts, or drain the deployment and migrate it to new topics",
-                field="topics",
-                value=self._counts,
-            )
-        for source in Source:
-            self._check_input(consumer, source, positions.applied.get(source.value, -1) + 1)
-
-    def _check_input(self, consumer: Consumer, source: Source, next_offset: int) -> None:
-        topic = getattr(self._names, source.value)
-        low, high = bounds(consumer, topic, self._shard)
-        if next_offset > high:
-            raise StateUnreadable(
-                f"{topic}, partition {self._shard}, ends at {high}, but everything up to {next_offset} was applied: "
-                "it was made anew beside the old state. Delete the state topic as well, or restore the input"
-            )
-        if next_offset < low:
-            _LOG.error(
-                "streams.app.input_expired topic=%s partition=%d from=%d to=%d: deleted by retention, never read",
-                topic,
-                self._shard,
-                next_offset,
-                low,
-            )
-
-    def _reign(self, positions: PositionsRecord | None) -> PositionsRecord:
-        if positions is None:
-            return PositionsRecord(epoch=1, applied={}, partitions=self._counts)
-        return replace(positions, epoch=positions.epoch + 1)

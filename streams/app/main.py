@@ -24,6 +24,7 @@ from streams.app.assembly import Scheduler
 from streams.app.door import CoreType
 from streams.app.faust_overrides import SchedulerWorker
 from streams.app.settings import Settings
+from streams.app.waiting_page import waiting_page
 from streams.core.shard import Shard
 from streams.errors import ConfigError, FairstreamError, Unavailable
 from streams.kafka import mapped_errors
@@ -58,7 +59,12 @@ class _Process:
     def run(self) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop("a signal"))
-        if not self._prepare():
+        try:
+            with waiting_page(self._settings.web_host, self._settings.web_port):
+                prepared = self._prepare()
+        except OSError as error:
+            raise self._cannot_listen(error) from error
+        if not prepared:
             return 0
         with tempfile.TemporaryDirectory(prefix="fairstream-") as folder:
             data_dir = self._settings.data_dir or Path(folder)
@@ -66,8 +72,10 @@ class _Process:
             scheduler = Scheduler(self._settings, data_dir, self._core, self._fail)
             scheduler.status.start()
             scheduler.policies.start()
+            scheduler.watch.start()
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(self._serve(scheduler))
+            scheduler.watch.close()
             scheduler.policies.close()
             scheduler.status.close()
             scheduler.policies.join(_LAST_WORDS_S)
@@ -168,9 +176,12 @@ class _Process:
         if isinstance(error, KafkaError):
             return Unavailable(f"the consumer lost Kafka: {error!r}")
         if isinstance(error, OSError) and self._settings.web_port is not None:
-            place = f"{self._settings.web_host}:{self._settings.web_port}"
-            return ConfigError(f"cannot listen: {error}", field="web_port", value=place)
+            return self._cannot_listen(error)
         return error
+
+    def _cannot_listen(self, error: OSError) -> ConfigError:
+        place = f"{self._settings.web_host}:{self._settings.web_port}"
+        return ConfigError(f"cannot listen: {error}", field="web_port", value=place)
 
     def _force(self) -> None:
         _LOG.warning(

@@ -129,6 +129,11 @@ class Fleet:
         if dropped:
             self._retaking.ask()
 
+    def topics_changed(self) -> None:
+        """Take all shards anew: the loader knows what has become of their topics. From any thread."""
+        if self._takeover:
+            self._post(self.doubt)
+
     async def release(self) -> None:
         """Close all shards: each ends its step under way, or leaves it to the next owner's fence."""
         self._closing = True

@@ -38,7 +38,8 @@ class _Codec:
         self.form = form
         self._decoder: msgspec.json.Decoder[tuple[Any, ...]] = msgspec.json.Decoder(shape)
         self._get = attrgetter(*form.value)
-        self._arrange = itemgetter(*(order.index(each.name) for each in fields(form.record)))
+        # A field that this version lacks is a later one: it stands at the end of its record, and has a default.
+        self._arrange = itemgetter(*(order.index(each.name) for each in fields(form.record) if each.name in order))
         self._numbers = [index for index, kind in enumerate(form.key.values()) if kind is int]
         self._policy = list(form.value).index("policy") + 1 if "policy" in form.value else None
 

@@ -186,4 +186,16 @@ FORMS: Final[tuple[Form, ...]] = (
             "partitions": dict[str, int],
         },
     ),
+    Form(
+        kind=POSITIONS,
+        version=2,
+        record=PositionsRecord,
+        key={},
+        value={
+            "epoch": int,
+            "applied": dict[str, int],
+            "partitions": dict[str, int],
+            "topics": dict[str, str],
+        },
+    ),
 )

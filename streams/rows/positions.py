@@ -20,6 +20,7 @@ class PositionsRecord:
     epoch: int  # of the owner that wrote it
     applied: dict[str, int] = field(default_factory=dict)  # topic -> last offset applied; absent: none yet
     partitions: dict[str, int] = field(default_factory=dict)  # topic -> its count when the state began
+    topics: dict[str, str] = field(default_factory=dict)  # topic -> Kafka's id of it; absent: not known then
 
 
 Row = Record | PositionsRecord

@@ -18,7 +18,7 @@ from streams.core.effects import Dispatch, Effects, Rejection, Revoke, Settlemen
 from streams.core.policy import Policy, PriorityClass, TenantRules, Window
 from streams.core.records import FlowState
 from streams.rows import PositionsRecord, Row, decode, decode_key, encode, encode_key, row_key
-from streams.rows.forms import FORMS
+from streams.rows.forms import FORMS, Form
 from streams.wire import (
     InputRange,
     PolicyChange,
@@ -119,8 +119,16 @@ ROWS: dict[str, Row] = {
 }
 
 
-def rows_file() -> dict[str, dict[str, str]]:
-    loaded: dict[str, dict[str, str]] = json.loads((HERE / "rows-v1.json").read_text(encoding="utf-8"))
+# Rows as a later version of their kind holds them.
+LATER_ROWS: dict[str, Row] = {
+    "positions": PositionsRecord(
+        2, {"requests": 41, "completions": 30}, {"requests": 4, "dispatch": 8}, {"requests": "PCbJq3nxQqCrDzkTIvg3Kw"}
+    ),
+}
+
+
+def rows_file(version: int) -> dict[str, dict[str, str]]:
+    loaded: dict[str, dict[str, str]] = json.loads((HERE / f"rows-v{version}.json").read_text(encoding="utf-8"))
     return loaded
 
 
@@ -129,17 +137,25 @@ def messages_file() -> dict[str, str]:
     return loaded
 
 
-@pytest.mark.parametrize("kind", list(ROWS))
-def test_a_row_of_version_1_is_read_as_ever(kind: str) -> None:
-    kept = rows_file()[kind]
+def row(form: Form) -> Row:
+    return (ROWS if form.version == 1 else LATER_ROWS)[form.kind]
+
+
+def name_of(form: Form) -> str:
+    return f"{form.kind}-v{form.version}"
+
+
+@pytest.mark.parametrize("form", FORMS, ids=name_of)
+def test_a_row_is_read_as_ever(form: Form) -> None:
+    kept = rows_file(form.version)[form.kind]
     shard, key = decode_key(kept["key"].encode())
-    assert (shard, decode(key, kept["value"].encode())) == (3, ROWS[kind])
+    assert (shard, decode(key, kept["value"].encode())) == (3, row(form))
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.version == 1], ids=lambda form: form.kind)
-def test_a_row_of_version_1_is_written_as_ever(form: Any) -> None:
-    row = ROWS[form.kind]
-    assert rows_file()[form.kind] == {"key": encode_key(3, row_key(row)).decode(), "value": encode(row).decode()}
+@pytest.mark.parametrize("form", {form.kind: form for form in FORMS}.values(), ids=name_of)
+def test_a_row_is_written_as_the_newest_version_of_its_kind_says(form: Form) -> None:
+    key, value = encode_key(3, row_key(row(form))).decode(), encode(row(form)).decode()
+    assert rows_file(form.version)[form.kind] == {"key": key, "value": value}
 
 
 def step() -> Effects:

@@ -123,17 +123,12 @@ def test_two_deployments_that_would_share_shards_find_out(kafka: LocalKafka, pre
     here = deploy(kafka.bootstrap, prefix, tmp_path, shards=1)
     with here.scheduler("first", group=f"{prefix}group", lost_shard_grace_s=1) as first:
         first.wait_until_ready({0})
-        thief = KafkaWriter(
-            KafkaSettings(servers=here.servers, prefix=prefix),
-            here.names,
-            shard=0,
-            transactional_id=f"{prefix}group-0",
-            timeout_ms=10_000,
-        )
+        settings = KafkaSettings(servers=here.servers, prefix=prefix)
+        transactional_id = f"{prefix}group-0"
         producer = make_producer(here.servers)
 
         def robbed() -> bool:
-            thief.fence()
+            KafkaWriter(settings, here.names, shard=0, transactional_id=transactional_id, timeout_ms=10_000).fence()
             producer.produce(here.names.requests, encode_request(tenant="a", run_id="r", workflow="w"), b"a")
             assert producer.flush(30) == 0
             return first.poll() is not None

@@ -9,7 +9,7 @@ from streams import partition
 from streams.app import loading
 from streams.app.loading import StateTopic
 from streams.core.shard import Shard
-from streams.errors import ConfigError, FairstreamError, StateUnreadable, Unavailable
+from streams.errors import FairstreamError, StateUnreadable, Unavailable
 from streams.kafka import KafkaSettings
 from streams.rows import PositionsRecord, encode, encode_key, row_key
 from tests.unit.app.fakes import NAMES, FakeWriter, load_from, request, requests
@@ -138,24 +138,10 @@ def test_rows_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         load(monkeypatch, messages((b"not a key", b"x")), END)
 
 
-def test_other_partition_counts_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="drain the deployment"):
-        load(monkeypatch, messages(positions({}, partitions={"requests": 2, "completions": 2})), END)
-
-
 def test_an_input_that_was_made_anew_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its records would all lie below the position, and be passed over as applied."""
     with pytest.raises(StateUnreadable, match="ends at 10, but everything up to 20 was applied"):
         load(monkeypatch, messages(positions({"requests": 19})), END)
-
-
-def test_an_input_that_was_deleted_before_it_was_read_is_reported(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    ends = {NAMES.requests: (8, 10), NAMES.completions: (0, 10)}
-    _, reign = load(monkeypatch, messages(positions({"requests": 3})), END, ends=ends)
-    assert reign.applied == {"requests": 3}
-    assert "streams.app.input_expired topic=runs.requests partition=0 from=4 to=8" in caplog.text
 
 
 @pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN])
