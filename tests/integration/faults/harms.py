@@ -6,7 +6,9 @@ anything else: a fault that did not happen proves nothing about what survives it
 
 from __future__ import annotations
 
+import resource
 import signal
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,6 +20,10 @@ from tests.integration.processes import ChildProcess
 
 KILLED: Final = -signal.SIGKILL
 SEEN_S: Final = 10.0  # for a signal to have its effect on a busy machine
+HALTED_S: Final = 60.0  # for a broker to write as much as it still can
+
+_LAST_WORDS: Final = 128 * 1024  # of a broker that cannot write any more, in its log
+_HALTED: Final = b"Shutdown broker because all log dirs"
 
 
 def kill(victim: ChildProcess) -> str:
@@ -59,6 +65,26 @@ def kill_broker(kafka: LocalKafka, node: int) -> str:
     kafka.kill(node)
     assert not alive(pid), f"broker {node}: process {pid} is still there"
     return f"broker {node}: process {pid} is gone"
+
+
+def fill_disk(kafka: LocalKafka, node: int) -> str:
+    """Let no file of the broker grow any further, as a full disk does: it halts when it finds out.
+
+    Kafka has no quota on disk; the system has a limit on the size of the files that a process writes (Linux alone can
+    set that of another process). The largest log is as large as it may be now, and the broker's own words still fit.
+    """
+    assert sys.platform == "linux", "only Linux can limit another process"
+    pid, words = kafka.pids[node], kafka.log_path(node)
+    logs = [path.stat().st_size for path in words.parent.glob("data/*/*.log")]
+    before = words.stat().st_size
+    limit = max(*logs, before + _LAST_WORDS)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, limit))
+    clock.wait_until(lambda: not alive(pid), HALTED_S, what=f"broker {node} halting on a full disk")
+    kafka.kill(node)  # it is dead: only to tell the one that watches over it
+    with words.open("rb") as file:
+        file.seek(before)
+        assert _HALTED in file.read(), f"broker {node} ended, and not because of its disk: see {words}"
+    return f"broker {node}: no file beyond {limit} bytes: process {pid} has halted, as all its log dirs have failed"
 
 
 def start_broker(kafka: LocalKafka, node: int) -> str:

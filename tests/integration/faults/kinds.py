@@ -2,9 +2,6 @@
 
 Those to processes need a working deployment to happen; those to its surroundings are added while one of the others is
 under way, and end before it does (see `plan`). What lasts for a while lasts as long as the block.
-
-Kafka has no quota on disk to fill. What a full disk comes to for a writer, a partition that takes no record while all
-else goes on, is brought about by asking for more replicas in sync than there are (`FULL`).
 """
 
 from __future__ import annotations
@@ -14,8 +11,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from streams import clock
-from streams.admin.kafka import admin_client, set_topic_configs, topic_configs
-from streams.kafka import KafkaSettings
 from tests.integration.faults import harms
 from tests.integration.faults.coordinators import Kind, coordinator_of, members_of
 from tests.integration.faults.plan import AT_POINT, Fault
@@ -23,8 +18,6 @@ from tests.integration.faults.stage import RECOVERY_S, SHARDS, Stage
 from tests.integration.processes import SESSION_S
 
 _IN_PROGRESS: Final = 3  # runs of a worker that is killed, at least; one might end at the same moment
-_STANDSTILL_S: Final = 1.0
-_IN_SYNC: Final = "min.insync.replicas"
 
 Harm = Callable[[Stage], AbstractContextManager[None]]
 
@@ -200,17 +193,10 @@ def _silence(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def _full(stage: Stage) -> Iterator[None]:
-    names = stage.here.names
-    topic = stage.chance.choice([names.state, names.journal, names.dispatch])
-    admin = admin_client(KafkaSettings(servers=stage.here.servers))
-    usual = topic_configs(admin, [topic])[topic][_IN_SYNC]
-    asked = str(len(stage.kafka.pids) + 1)
-    set_topic_configs(admin, topic, {_IN_SYNC: asked})
-    found = topic_configs(admin, [topic])[topic][_IN_SYNC]
-    still = stage.await_standstill(_STANDSTILL_S)
+    node = stage.chance.choice(sorted(stage.kafka.pids))
+    proof = harms.fill_disk(stage.kafka, node)
     yield
-    set_topic_configs(admin, topic, {_IN_SYNC: usual})
-    stage.note(Fault.FULL, topic, f"{_IN_SYNC} was {found}", still)
+    stage.note(Fault.FULL, f"broker {node}", proof, harms.start_broker(stage.kafka, node))
 
 
 HARMS: Final[dict[Fault, Harm]] = {

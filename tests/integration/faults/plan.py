@@ -33,7 +33,7 @@ class Fault(StrEnum):
     REFUSE = "connections refused"
     SLOW = "connections slow"
     SILENCE = "connections silent"
-    FULL = "writes refused"
+    FULL = "disk full"
 
 
 AT_POINT: Final = {Fault(f"killed {point}"): point for point in POINTS}
@@ -59,7 +59,7 @@ _SHARES: Final = {
     Fault.SILENCE: 3,
     Fault.FULL: 2,
 }
-_TOGETHER: Final = 0.4  # of the faults to surroundings strike while another fault is under way
+_TOGETHER: Final = 0.5  # of the faults to surroundings strike while another fault is under way
 
 Burst = tuple[Fault, ...]
 

@@ -154,19 +154,6 @@ class Stage:
             error.add_note(f"from {before} to {self.watcher.seen()}")
             raise
 
-    def await_standstill(self, seconds: float) -> str:
-        """Wait until no step is committed for so long, while requests come in."""
-        steps, since, filed = self.watcher.seen().steps, clock.monotonic(), self.feeder.filed
-
-        def still() -> bool:
-            nonlocal steps, since, filed
-            if self.watcher.seen().steps != steps:
-                steps, since, filed = self.watcher.seen().steps, clock.monotonic(), self.feeder.filed
-            return clock.monotonic() - since >= seconds and self.feeder.filed > filed
-
-        clock.wait_until(still, RECOVERY_S, _LOOK_S, what="a standstill")
-        return f"no step for {seconds:g} s, while {self.feeder.filed - filed} requests came in"
-
     def tend(self) -> None:
         """Start again what has ended by itself."""
         for process in (*self.schedulers, *self.workers):
