@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from streams import clock
 from streams.errors import BadRecord, ConfigError, FairstreamError, NotInstalled, OwnershipLost, Unavailable
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PREFIX: Final = "runs."
 _HEARD: Final = 20  # errors that are remembered
+_FIRST_SLICE_S: Final = 1.0  # of the time for a first answer: a refusal is known after it
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]*")
 _LOG: Final = logging.getLogger("streams.kafka")
 
@@ -125,6 +127,9 @@ _REMEDIES: Final[tuple[tuple[type[FairstreamError], frozenset[str], str], ...]] 
 )
 
 
+Answer = TypeVar("Answer")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSettings:
     """Where Kafka is, what our topics are called there, and how to be let in."""
@@ -133,7 +138,7 @@ class KafkaSettings:
     prefix: str = DEFAULT_PREFIX  # before every topic name
     # librdkafka's, for security and networks. Not shown: there are passwords among them.
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # What librdkafka told clients of these settings lately beside what their calls returned: see `refusals_told`.
+    # What librdkafka told clients of these settings lately beside what their calls returned: see `first_answer`.
     heard: deque[KafkaError] = field(
         default_factory=lambda: deque(maxlen=_HEARD), init=False, repr=False, compare=False
     )
@@ -146,7 +151,8 @@ class KafkaSettings:
             raise ConfigError("use letters, digits, '.', '_' and '-' only", field="prefix", value=self.prefix)
         ours = sorted(_OURS.intersection(self.options))
         if ours:
-            raise ConfigError("fairstream sets this itself; remove it", field=ours[0], value=self.options[ours[0]])
+            # Not with its value: a file that is wrong may have anything anywhere, passwords too.
+            raise ConfigError("fairstream sets this itself; remove it", field=ours[0])
 
     @property
     def topics(self) -> TopicNames:
@@ -240,25 +246,34 @@ class _Polled(Protocol):
     def poll(self, timeout: float) -> object: ...
 
 
-@contextmanager
-def refusals_told(kafka: KafkaSettings, client: _Polled, doing: str) -> Iterator[None]:
-    """Around a client's first question to Kafka: tell a Kafka that does not let us in from one that does not answer.
+def first_answer(
+    kafka: KafkaSettings, client: _Polled, ask: Callable[[float], Answer], timeout_s: float, doing: str
+) -> Answer:
+    """Return what a client hears when it asks its first question; `ask` gets the seconds it may take.
 
-    librdkafka does not: the call hears that nobody answered, while the reason (a wrong password, an unknown
-    certificate) goes to a callback. Without it a process would wait for ever for what cannot mend itself. A client
-    without TLS at a port that wants it, or the other way round, is just cut off: that still looks like an absent Kafka.
-    `client` was made from `kafka.client`, and has no records to give yet: they would be lost.
+    It tells a Kafka that does not let us in from one that does not answer. librdkafka does not: the call hears that
+    nobody answered, while the reason (a wrong password, an unknown certificate) goes to a callback. Without it a
+    process would wait for ever for what cannot mend itself. A client without TLS at a port that wants it, or the other
+    way round, is just cut off: that still looks like an absent Kafka. `client` was made from `kafka.client`, and has no
+    records to give yet: they would be lost. Raises `ConfigError` for a refusal, and what `ask` raises.
     """
     from confluent_kafka import KafkaException  # noqa: PLC0415 - as above
 
     kafka.heard.clear()
-    try:
-        yield
-    except KafkaException as error:
-        client.poll(0)  # callbacks come in polls only
-        told = [from_kafka(each, doing) for each in tuple(kafka.heard)]
-        refusal = next((each for each in told if isinstance(each, ConfigError)), None)
-        raise refusal or error from error
+    end, slice_s = clock.monotonic() + timeout_s, _FIRST_SLICE_S
+    while True:
+        left = end - clock.monotonic()
+        try:
+            return ask(min(slice_s, left))
+        except KafkaException as error:
+            client.poll(0)  # callbacks come in polls only
+            told = [from_kafka(each, doing) for each in tuple(kafka.heard)]
+            refusal = next((each for each in told if isinstance(each, ConfigError)), None)
+            if refusal is not None:
+                raise refusal from error
+            if left <= slice_s or not isinstance(from_exception(error, doing), Unavailable):
+                raise
+        slice_s *= 2  # a controller that is being elected answers late
 
 
 def from_exception(error: KafkaException, doing: str) -> FairstreamError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module names its exports nowhere
@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the module n
     TopicDescription,
 )
 
-from streams.kafka import KafkaSettings, mapped_errors, refusals_told
+from streams.kafka import KafkaSettings, first_answer, mapped_errors
 
 # A controller that is being elected takes seconds to answer; a broker that is not there never would.
 TIMEOUT_S: Final = 15.0
@@ -53,10 +53,13 @@ class _Admin(AdminClient):
         super().__init__(settings.client())
         self._settings = settings
 
-    def list_topics(self, *arguments: Any, **named: Any) -> ClusterMetadata:
+    def list_topics(self, topic: str | None = None, timeout: float = TIMEOUT_S) -> ClusterMetadata:
         """Raises `ConfigError` besides what the stock one raises."""
-        with refusals_told(self._settings, self, "asking Kafka for its topics"):
-            return super().list_topics(*arguments, **named)
+
+        def ask(timeout_s: float) -> ClusterMetadata:
+            return super(_Admin, self).list_topics(topic, timeout_s)
+
+        return first_answer(self._settings, self, ask, timeout, "asking Kafka for its topics")
 
 
 def admin_client(settings: KafkaSettings) -> AdminClient:

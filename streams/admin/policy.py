@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,7 +16,7 @@ from streams.core.policy import Policy
 from streams.core.policy_check import parse_policy
 from streams.core.policy_problems import PolicyInvalid, Problem
 from streams.errors import BadRecord, ConfigError, Unavailable
-from streams.kafka import KafkaSettings, from_kafka, mapped_errors, refusals_told
+from streams.kafka import KafkaSettings, first_answer, from_kafka, mapped_errors
 from streams.wire import MAX_MESSAGE_BYTES, PolicyChange, decode_policy, encode_policy
 
 _PARTITION: Final = 0  # the only one: changes have one order
@@ -73,6 +74,7 @@ def publish_policy(settings: KafkaSettings, change: PolicyChange) -> int:
         value = encode_policy(change)
     except BadRecord as refused:
         raise ConfigError(refused.args[0], field=refused.field, value=refused.value) from refused
+    doing, topic = "publishing the policy", settings.topics.policy
     outcome: list[tuple[KafkaError | None, Message]] = []
     conf = settings.client(
         acks="all",
@@ -82,12 +84,11 @@ def publish_policy(settings: KafkaSettings, change: PolicyChange) -> int:
         # A topic that is not known after this time is not there, rather than new.
         topic_metadata_propagation_max_ms=3_000,
     )
-    with mapped_errors("publishing the policy"):
+    with mapped_errors(doing):
         producer = Producer(conf)
-        with refusals_told(settings, producer, "publishing the policy"):
-            producer.list_topics(settings.topics.policy, timeout=TIMEOUT_S)
+        first_answer(settings, producer, partial(producer.list_topics, topic), TIMEOUT_S, doing)
         producer.produce(
-            settings.topics.policy,
+            topic,
             value,
             change.policy.name.encode(),
             partition=_PARTITION,
@@ -96,13 +97,13 @@ def publish_policy(settings: KafkaSettings, change: PolicyChange) -> int:
         # Longer than the message's own timeout, so that librdkafka has the last word.
         producer.flush(TIMEOUT_S + 5)
     if not outcome:
-        raise Unavailable("publishing the policy: Kafka does not answer; is it running there?")
+        raise Unavailable(f"{doing}: Kafka does not answer; is it running there?")
     error, message = outcome[0]
     if error is not None:
-        raise from_kafka(error, "publishing the policy")
+        raise from_kafka(error, doing)
     version = message.offset()
     if version is None:
-        raise Unavailable("publishing the policy: Kafka acknowledged it without an offset; read it back")
+        raise Unavailable(f"{doing}: Kafka acknowledged it without an offset; read it back")
     return version
 
 
@@ -125,8 +126,8 @@ def read_policy(settings: KafkaSettings) -> InForce | None:
         consumer = Consumer(conf)
         try:
             # A consumer of a topic that is not there would wait for it, without a word.
-            with refusals_told(settings, consumer, doing):
-                missing = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].error
+            found = first_answer(settings, consumer, partial(consumer.list_topics, topic), TIMEOUT_S, doing)
+            missing = found.topics[topic].error
             if missing is not None:
                 raise KafkaException(missing)
             consumer.assign([TopicPartition(topic, _PARTITION, OFFSET_BEGINNING)])

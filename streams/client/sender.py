@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams import clock
 from streams.errors import ConfigError, Unavailable
-from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, from_exception, mapped_errors, refusals_told
+from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, first_answer, from_exception, mapped_errors
 from streams.wire import PARTITIONER
 
 if TYPE_CHECKING:
@@ -60,8 +60,10 @@ def make_producer(kafka: KafkaSettings, *, report_success: bool) -> ProducerLike
 def check_topic(kafka: KafkaSettings, producer: ProducerLike, topic: str, timeout_s: float) -> None:
     """Raise `Unavailable` if Kafka does not answer within `timeout_s`, `ConfigError` if it has no such topic for us."""
     doing = "looking for the topics"
-    with mapped_errors(doing), refusals_told(kafka, producer, doing):
-        found = producer.list_topics(timeout=timeout_s).topics
+    with mapped_errors(doing):
+        found = first_answer(
+            kafka, producer, lambda slice_s: producer.list_topics(timeout=slice_s), timeout_s, doing
+        ).topics
     if topic not in found:
         raise ConfigError(NO_SUCH_TOPIC, field="topic", value=topic)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
@@ -10,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from streams import clock
 from streams.client.polling import raise_unless_passing
 from streams.errors import BadRecord, Unavailable
-from streams.kafka import KafkaSettings, from_exception, mapped_errors, refusals_told
+from streams.kafka import KafkaSettings, first_answer, from_exception, mapped_errors
 from streams.wire import decode_status
 
 if TYPE_CHECKING:
@@ -70,8 +71,9 @@ class StatusReader:
 
         Raises `Unavailable` if the end is not reached within `timeout_s`, `ConfigError` if there is no such topic.
         """
-        with mapped_errors(_DOING), refusals_told(self._kafka, self._consumer, _DOING):
-            self._consumer.list_topics(timeout=min(timeout_s, _ANSWER_S))  # an absent Kafka is told sooner so
+        with mapped_errors(_DOING):  # an absent Kafka is told sooner so
+            ask = partial(self._consumer.list_topics, None)
+            first_answer(self._kafka, self._consumer, ask, min(timeout_s, _ANSWER_S), _DOING)
         end = clock.monotonic() + timeout_s
         while clock.monotonic() < end:
             if self._read_some():

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams.errors import BadRecord, ConfigError, FairstreamError, OwnershipLost, Unavailable
-from streams.kafka import KafkaSettings, from_kafka, mapped_errors, read_options, refusals_told
+from streams.kafka import KafkaSettings, first_answer, from_kafka, mapped_errors, read_options
 
 
 def test_topics_have_the_prefix() -> None:
@@ -128,23 +128,41 @@ class Answering:
     def __init__(self, kafka: KafkaSettings, *reasons: int) -> None:
         self.kafka, self.reasons = kafka, reasons
 
-    def poll(self, timeout: float) -> None:
+    def poll(self, timeout: float) -> None:  # noqa: ARG002 - the contract's
         self.kafka.heard.extend(KafkaError(reason, "the reason") for reason in self.reasons)
 
 
-def ask(*reasons: int) -> None:
+def ask(*reasons: int, answers: tuple[str | int, ...] = (KafkaError._TRANSPORT,), timeout_s: float = 0.0) -> str:
+    """Ask a Kafka that gives these answers in turn; a number is an error."""
     kafka = KafkaSettings(servers="a:1")
     kafka.heard.append(KafkaError(KafkaError._AUTHENTICATION, "long ago"))
-    with mapped_errors("asking"), refusals_told(kafka, Answering(kafka, *reasons), "asking"):
-        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no answer"))
+    left = list(answers)
+
+    def answer(_: float) -> str:
+        given = left.pop(0)
+        if isinstance(given, str):
+            return given
+        raise KafkaException(KafkaError(given, "no answer"))
+
+    with mapped_errors("asking"):
+        return first_answer(kafka, Answering(kafka, *reasons), answer, timeout_s, "asking")
 
 
 @pytest.mark.parametrize("reason", [KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED])
 def test_a_kafka_that_does_not_let_us_in_is_no_absent_one(reason: int) -> None:
     with pytest.raises(ConfigError, match="asking: the reason; check the c"):
-        ask(reason, KafkaError._ALL_BROKERS_DOWN)
+        ask(KafkaError._ALL_BROKERS_DOWN, reason, timeout_s=60)
 
 
 def test_an_absent_kafka_is_no_refusal_whatever_was_heard_before() -> None:
     with pytest.raises(Unavailable, match="asking: no answer; is Kafka running there"):
         ask(KafkaError._ALL_BROKERS_DOWN)
+
+
+def test_a_late_answer_is_waited_for() -> None:
+    assert ask(answers=(KafkaError._TIMED_OUT, KafkaError._TRANSPORT, "here"), timeout_s=60) == "here"
+
+
+def test_what_asking_again_does_not_mend_is_not_asked_again() -> None:
+    with pytest.raises(ConfigError):
+        ask(answers=(KafkaError.TOPIC_AUTHORIZATION_FAILED, "here"), timeout_s=60)
