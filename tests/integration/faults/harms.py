@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import psutil
+from confluent_kafka import Producer
 
 from streams import clock
 from streams.local import LocalKafka
@@ -22,6 +23,8 @@ KILLED: Final = -signal.SIGKILL
 SEEN_S: Final = 10.0  # for a signal to have its effect on a busy machine
 HALTED_S: Final = 60.0  # for a broker to write as much as it still can
 
+_CHUNK: Final = 256 * 1024
+_SEND_S: Final = 0.2
 _LAST_WORDS: Final = 128 * 1024  # of a broker that cannot write any more, in its log
 _HALTED: Final = b"Shutdown broker because all log dirs"
 
@@ -67,11 +70,12 @@ def kill_broker(kafka: LocalKafka, node: int) -> str:
     return f"broker {node}: process {pid} is gone"
 
 
-def fill_disk(kafka: LocalKafka, node: int) -> str:
-    """Let no file of the broker grow any further, as a full disk does: it halts when it finds out.
+def fill_disk(kafka: LocalKafka, node: int, topic: str) -> str:
+    """Let no file of the broker grow beyond a limit, and let `topic` (a replica of which it has) grow beyond it.
 
     Kafka has no quota on disk; the system has a limit on the size of the files that a process writes (Linux alone can
-    set that of another process). The largest log is as large as it may be now, and the broker's own words still fit.
+    set that of another process). To the broker it is what a full disk is: it cannot append, and halts. The limit leaves
+    it room for saying so.
     """
     assert sys.platform == "linux", "only Linux can limit another process"
     pid, words = kafka.pids[node], kafka.log_path(node)
@@ -79,7 +83,15 @@ def fill_disk(kafka: LocalKafka, node: int) -> str:
     before = words.stat().st_size
     limit = max(*logs, before + _LAST_WORDS)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, limit))
-    clock.wait_until(lambda: not alive(pid), HALTED_S, what=f"broker {node} halting on a full disk")
+    with closing(Producer({"bootstrap.servers": kafka.bootstrap, "acks": 1, "log_level": 0})) as producer:
+
+        def halted() -> bool:
+            producer.produce(topic, bytes(_CHUNK))
+            producer.flush(_SEND_S)
+            return not alive(pid)
+
+        clock.wait_until(halted, HALTED_S, what=f"broker {node} halting on a full disk")
+        producer.purge()
     kafka.kill(node)  # it is dead: only to tell the one that watches over it
     with words.open("rb") as file:
         file.seek(before)

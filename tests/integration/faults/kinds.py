@@ -18,6 +18,7 @@ from tests.integration.faults.stage import RECOVERY_S, SHARDS, Stage
 from tests.integration.processes import SESSION_S
 
 _IN_PROGRESS: Final = 3  # runs of a worker that is killed, at least; one might end at the same moment
+_DELAYED: Final = 20  # chunks, at least: some steps of a shard
 
 Harm = Callable[[Stage], AbstractContextManager[None]]
 
@@ -172,7 +173,7 @@ def _slow(stage: Stage) -> Iterator[None]:
     before, delay_s = damage.delayed, stage.chance.uniform(0.05, 0.3)
     stage.network.delay(delay_s)
     yield
-    clock.wait_until(lambda: damage.delayed > before, RECOVERY_S, what="a delayed chunk")
+    clock.wait_until(lambda: damage.delayed >= before + _DELAYED, RECOVERY_S, what="delayed chunks")
     stage.network.heal()
     stage.note(Fault.SLOW, "network", f"{damage.delayed - before} chunks delayed by {delay_s * 1000:.0f} ms each")
 
@@ -194,7 +195,7 @@ def _silence(stage: Stage) -> Iterator[None]:
 @contextmanager
 def _full(stage: Stage) -> Iterator[None]:
     node = stage.chance.choice(sorted(stage.kafka.pids))
-    proof = harms.fill_disk(stage.kafka, node)
+    proof = harms.fill_disk(stage.kafka, node, stage.filler)
     yield
     stage.note(Fault.FULL, f"broker {node}", proof, harms.start_broker(stage.kafka, node))
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from streams import clock
+from streams.admin.kafka import admin_client, create_topic
 from streams.app.faults import POINTS
 from streams.app.settings import Settings
 from streams.core.policy import Leases
@@ -51,6 +52,8 @@ class Stage:
         self.chance: Final = random.Random(plan.seed)
         self.here: Final = deploy(kafka.bootstrap, prefix, folder, shards=SHARDS, window=200, leases=LEASES)
         self.settings: Final = Settings(kafka=network.bootstrap, prefix=prefix, shards=SHARDS)
+        self.filler: Final = f"{prefix}filler"  # a topic of no meaning, to fill disks with
+        create_topic(admin_client(KafkaSettings(servers=kafka.bootstrap)), self.filler, 1, len(kafka.pids), {})
         self.trace: Final = folder / "faults.txt"
         self.schedulers: Final = [self._scheduler(f"scheduler-{number + 1}") for number in range(plan.schedulers)]
         self.spare: Final = self._scheduler("spare")
