@@ -41,6 +41,7 @@ def open_reader(kafka: KafkaSettings, name: str) -> Iterator[Consumer]:
                 fetch_wait_max_ms=10,
                 fetch_error_backoff_ms=50,
                 queued_min_messages=100_000,
+                queued_max_messages_kbytes=16_384,  # it is read faster than Kafka gives it; four may read at once
             )
         )
     try:

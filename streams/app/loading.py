@@ -7,7 +7,7 @@ the partition for a `read_committed` reader is the end of the state.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from streams import clock
@@ -15,13 +15,14 @@ from streams.app import collector
 from streams.app.continuity import Topics, next_reign
 from streams.app.door import Core, CoreType
 from streams.app.inbox import Source
-from streams.errors import StateUnreadable, Unavailable
+from streams.errors import OwnershipLost, StateUnreadable, Unavailable
 from streams.partition import bounds, open_reader, read_to_end
-from streams.rows import POSITIONS, PositionsRecord, Row, decode, decode_key
+from streams.rows import POSITIONS, PositionsRecord, decode, decode_key, encode_key
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
+    from streams.core.records import Record
     from streams.kafka import KafkaSettings
     from streams.wire import TopicNames
 
@@ -29,6 +30,7 @@ _LOG: Final = logging.getLogger("streams.app.loading")
 
 _PATIENCE_S: Final = 60.0  # a broker's restart is ridden out, and so is the election of another leader
 _RETRY_S: Final = 0.5
+_LOOK_EVERY: Final = 1_000  # rows: some ms
 
 
 class StateTopic:
@@ -43,14 +45,19 @@ class StateTopic:
         core: CoreType,
         *,
         topic_ids: Callable[[], Mapping[str, str]] = dict,
+        should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`topic_ids` asks Kafka for the ids of the topics; without it one that was made anew may go unnoticed."""
+        """`topic_ids` asks Kafka for the ids of the topics; without it one that was made anew may go unnoticed.
+
+        `should_stop` is asked now and then while a load is under way, which may take half a minute.
+        """
         self._kafka: Final = kafka
         self._names: Final = names
         self._shard: Final = shard
         self._counts: Final = dict(counts)
         self._core: Final = core
         self._topic_ids: Final = topic_ids
+        self._should_stop: Final = should_stop
         self._shards: Final = counts[Source.REQUESTS.value]
 
     def load(self) -> tuple[Core, PositionsRecord]:
@@ -60,6 +67,7 @@ class StateTopic:
             StateUnreadable: the rows, or the inputs they speak of, are not what was written.
             ConfigError: the topics have other partition counts than when the state began.
             Unavailable: Kafka has not answered for a minute.
+            OwnershipLost: `should_stop` said yes.
         """
         deadline = clock.monotonic() + _PATIENCE_S
         while True:
@@ -73,19 +81,17 @@ class StateTopic:
 
     def _load(self) -> tuple[Core, PositionsRecord]:
         begun = clock.monotonic()
-        with open_reader(self._kafka, f"{self._names.state}-loader") as consumer:
-            with collector.quiet():
-                raw = self._read(consumer)
-                rows = self._decode(raw)
-                positions = rows.pop((POSITIONS,), None)
-                assert positions is None or isinstance(positions, PositionsRecord)
-                core = self._build(list(rows.values()))
-            topics = Topics(self._counts, self._topic_ids(), lambda topic: bounds(consumer, topic, self._shard))
-            reign = next_reign(positions, topics, self._names, self._shard)
+        with collector.quiet():
+            with open_reader(self._kafka, f"{self._names.state}-loader") as consumer:
+                rows = self._read(consumer)
+                topics = Topics(self._counts, self._topic_ids(), lambda topic: bounds(consumer, topic, self._shard))
+                reign = next_reign(self._take_positions(rows), topics, self._names, self._shard)
+            number = len(rows)
+            core = self._build(rows)
         _LOG.info(
             "streams.app.loaded shard=%d rows=%d epoch=%d applied=%s seconds=%.2f",
             self._shard,
-            len(rows),
+            number,
             reign.epoch,
             reign.applied,
             clock.monotonic() - begun,
@@ -95,7 +101,8 @@ class StateTopic:
     def _read(self, consumer: Consumer) -> dict[bytes, bytes]:
         """Return the last value of each key."""
         rows: dict[bytes, bytes] = {}
-        for message in read_to_end(consumer, self._names.state, self._shard):
+        for number, message in enumerate(read_to_end(consumer, self._names.state, self._shard)):
+            self._go_on(number)
             key, value = message.key() or b"", message.value()
             if value is None:
                 rows.pop(key, None)
@@ -103,22 +110,35 @@ class StateTopic:
                 rows[key] = value
         return rows
 
-    def _decode(self, raw: dict[bytes, bytes]) -> dict[tuple[str, ...], Row]:
-        """Return the rows; `raw` is used up, so that a large state is not in memory twice."""
-        rows: dict[tuple[str, ...], Row] = {}
-        while raw:
-            key_bytes, value = raw.popitem()
+    def _take_positions(self, rows: dict[bytes, bytes]) -> PositionsRecord | None:
+        """Take out the one row that is not the core's."""
+        value = rows.pop(encode_key(self._shard, (POSITIONS,)), None)
+        if value is None:
+            return None
+        positions = decode((POSITIONS,), value)
+        assert isinstance(positions, PositionsRecord)
+        return positions
+
+    def _records(self, rows: dict[bytes, bytes]) -> Iterator[Record]:
+        """Yield what the rows hold; they are used up, so that a large state is not in memory twice."""
+        while rows:
+            self._go_on(len(rows))
+            key_bytes, value = rows.popitem()
             shard, key = decode_key(key_bytes)
             if shard != self._shard:
                 raise StateUnreadable(f"partition {self._shard} of {self._names.state} has a row of shard {shard}")
-            rows[key] = decode(key, value)
-        return rows
+            record = decode(key, value)
+            assert not isinstance(record, PositionsRecord), "its key is spelled in one way, and was taken out"
+            yield record
 
-    def _build(self, rows: list[Row]) -> Core:
+    def _go_on(self, number: int) -> None:
+        if number % _LOOK_EVERY == 0 and self._should_stop():
+            raise OwnershipLost(f"shard {self._shard} is closed while it is loaded")
+
+    def _build(self, rows: dict[bytes, bytes]) -> Core:
         if not rows:
             return self._core(self._shard, self._shards)
         try:
-            # Positions were taken out: what is left are the core's records.
-            return self._core.load(self._shard, self._shards, rows)  # type: ignore[arg-type]
+            return self._core.load(self._shard, self._shards, self._records(rows))
         except ValueError as error:
             raise StateUnreadable(f"the rows of shard {self._shard} contradict each other: {error}") from error

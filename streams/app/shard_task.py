@@ -114,6 +114,11 @@ class ShardTask(threading.Thread):
         since = self._busy_since
         return 0.0 if since is None else clock.monotonic() - since
 
+    @property
+    def closing(self) -> bool:
+        """Whether it is to end; a load that is under way asks."""
+        return self._closing.is_set()
+
     def close(self) -> None:
         """End after the step under way."""
         self._closing.set()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from streams.core.estimator import Estimator
 from streams.core.policy import Policy
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from streams.core.flows import Flow
 
 Kind = TypeVar("Kind", bound=Record)
+_POSITION: Final = attrgetter("position")
 
 
 def records_of(state: State) -> Iterator[Record]:
@@ -97,6 +99,10 @@ class _Sorted:
         names = [kind.__name__, *(living.__name__ for living in kind.__subclasses__())]
         return [record for name in names for record in self._kinds[name] if isinstance(record, kind)]
 
+    def forget(self, kind: type[Record]) -> None:
+        """Drop what was read, and not a living form of it: whoever asked for it frees one after the other."""
+        self._kinds.pop(kind.__name__, None)
+
     def one(self, kind: type[Kind]) -> Kind | None:
         """Return the only one of a kind, if there is one."""
         found = self.all(kind)
@@ -107,9 +113,14 @@ def _restore_runs(state: State, by_kind: _Sorted) -> None:
     flights = sorted(by_kind.all(FlightRecord), key=lambda each: each.seq)
     current = {(each.tenant, each.run_id): each for each in flights if not each.revoked}
     retries = {(each.tenant, each.run_id): each for each in by_kind.all(RetryRecord)}
-    for record in sorted(by_kind.all(RunRecord), key=lambda each: each.position):
+    records = sorted(by_kind.all(RunRecord), key=_POSITION, reverse=True)
+    by_kind.forget(RunRecord)
+    workflows: dict[str, str] = {}
+    while records:  # each is dropped once it lives: a million runs are not in memory twice
+        record = records.pop()
         identity = (record.tenant, record.run_id)
         run = Run.adopt(record, _flow_of(state, record.tenant, record.class_, record.run_id))
+        run.workflow = workflows.setdefault(run.workflow, run.workflow)  # each row has brought its own copy
         retry, flight = retries.pop(identity, None), current.pop(identity, None)
         if retry is not None:
             run.resume(retry)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from streams.core.records import Key
 from streams.errors import StateUnreadable
+
+_TEXTS: Final = {str}
 
 
 def encode_key(shard: int, key: Key) -> bytes:
@@ -16,13 +18,16 @@ def encode_key(shard: int, key: Key) -> bytes:
 
 
 def decode_key(data: bytes) -> tuple[int, Key]:
-    """Return shard and key. Raises `StateUnreadable` for anything but an array of a number and texts."""
+    """Return shard and key. Raises `StateUnreadable` for anything but what `encode_key` writes.
+
+    Other spellings of the same key are refused too: compaction would keep them as two rows.
+    """
     try:
         parts: Any = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise StateUnreadable(f"a row's key is not JSON: {error}: {data[:80]!r}") from None
-    if isinstance(parts, list) and len(parts) > 1:
+    if type(parts) is list and len(parts) > 1:
         shard, *names = parts
-        if type(shard) is int and all(type(name) is str for name in names):
+        if type(shard) is int and {*map(type, names)} == _TEXTS and orjson.dumps(parts) == data:
             return shard, tuple(names)
-    raise StateUnreadable(f"a row's key is not [shard, kind, ...]: {data[:80]!r}")
+    raise StateUnreadable(f"a row's key is not [shard,kind,...]: {data[:80]!r}")

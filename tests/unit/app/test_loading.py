@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from streams import partition
 from streams.app import loading
 from streams.app.loading import StateTopic
 from streams.core.shard import Shard
-from streams.errors import FairstreamError, StateUnreadable, Unavailable
+from streams.errors import FairstreamError, OwnershipLost, StateUnreadable, Unavailable
 from streams.kafka import KafkaSettings
 from streams.rows import PositionsRecord, encode, encode_key, row_key
 from tests.unit.app.fakes import NAMES, FakeWriter, load_from, request, requests
@@ -66,6 +67,7 @@ def load(
     *chunks: list[FakeMessage],
     ends: dict[str, tuple[int, int]] | None = None,
     counts: dict[str, int] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Any, PositionsRecord]:
     consumer = FakeConsumer(list(chunks), ends or ENDS)
     seen: list[dict[str, Any]] = []
@@ -76,7 +78,8 @@ def load(
 
     monkeypatch.setattr(partition, "Consumer", make)
     try:
-        return StateTopic(KafkaSettings(servers="nowhere:9092"), NAMES, 0, counts or COUNTS, Shard).load()
+        kafka = KafkaSettings(servers="nowhere:9092")
+        return StateTopic(kafka, NAMES, 0, counts or COUNTS, Shard, should_stop=should_stop).load()
     finally:
         assert consumer.closed
         assert (seen[0]["isolation.level"], seen[0]["enable.partition.eof"]) == ("read_committed", True)
@@ -171,3 +174,20 @@ def test_a_load_that_is_interrupted_begins_again(
     _, reign = load(monkeypatch, [], messages(positions({"requests": 4})), [], [*messages(positions({})), *END])
     assert reign == PositionsRecord(epoch=5, applied={}, partitions=COUNTS)
     assert caplog.text.count("streams.app.load_interrupted") == 2
+
+
+@pytest.mark.parametrize("done", [0, 0.5, 1.5])
+def test_a_load_is_broken_off_when_the_shard_is_closed(monkeypatch: pytest.MonkeyPatch, done: float) -> None:
+    """Before it reads, while it does, and while it builds: a million rows take longer than a process has to end."""
+    rows = list(lived().rows.items())
+    monkeypatch.setattr(loading, "_LOOK_EVERY", 1)
+    left = [False] * int(done * len(rows))
+    with pytest.raises(OwnershipLost, match="closed while it is loaded"):
+        load(monkeypatch, messages(*rows), END, should_stop=lambda: not left or left.pop())
+    assert left == []
+
+
+def test_closing_is_not_asked_about_at_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [False]
+    load(monkeypatch, messages(*lived().rows.items()), END, should_stop=answers.pop)
+    assert answers == []
