@@ -72,17 +72,18 @@ class Scheduler:
             add_health_pages(self.app, self.fleet, self.watch, stuck_s=stuck_s)
 
     def _make_task(self, shard: int, generation: int, listener: Listener) -> ShardTask:
-        return ShardTask(
+        task = ShardTask(
             shard,
             generation,
-            lambda: self._make_parts(shard),
+            lambda: self._make_parts(shard, lambda: task.closing),
             settings=self._settings,
             policies=self.policies.feed,
             status=self.status,
             listener=listener,
         )
+        return task
 
-    def _make_parts(self, shard: int) -> ShardParts:
+    def _make_parts(self, shard: int, should_stop: Callable[[], bool]) -> ShardParts:
         settings = self._settings
         writer = KafkaWriter(
             self._kafka,
@@ -92,7 +93,7 @@ class Scheduler:
             timeout_ms=int(settings.transaction_timeout_s * 1000),
             faults=self._faults,
         )
-        state = self._state(shard)
+        state = self._state(shard, should_stop)
         reader = Reader(self._names, shard, settings.shards)
 
         def load() -> Stepper:
@@ -102,8 +103,16 @@ class Scheduler:
 
         return ShardParts(writer, load)
 
-    def _state(self, shard: int) -> StateTopic:
-        return StateTopic(self._kafka, self._names, shard, self._counts, self._core, topic_ids=self._topic_ids)
+    def _state(self, shard: int, should_stop: Callable[[], bool] = lambda: False) -> StateTopic:
+        return StateTopic(
+            self._kafka,
+            self._names,
+            shard,
+            self._counts,
+            self._core,
+            topic_ids=self._topic_ids,
+            should_stop=should_stop,
+        )
 
 
 class _AsTheyAre(faust.Schema):  # type: ignore[type-arg]
