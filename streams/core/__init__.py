@@ -52,6 +52,7 @@ a step       `shard`: the door. `state`: what a shard knows. The rules, by occas
 whose turn   `ring`, `groups`, `classes`; `fifo` inside a flow, `window` around all
 cost         `estimator` over `ratios`, `ledger`; `lost`: accounts that stay open
 memory       `overload`, `forgetting`; `timers`
+elsewhere    `resharding` over `rejoining`: another number of shards. `stock`: nothing is lost by it
 to look at   `snapshot`, `waiting`; `gap`: the bound, measured while it works
 to rely on   `loading`: rows. `invariants` and `memory_checks`: all of it worked out again
 """

@@ -57,7 +57,12 @@ class Group:
 
     def share(self, flow: Flow) -> int:
         """Return what an ACTIVE member earns, tokens a round."""
-        return max(1, self.earns * flow.parent.rules.weight // self.weights)
+        return share_of(self.earns, flow.parent.rules.weight, self.weights)
+
+
+def share_of(earns: int, weight: int, weights: int) -> int:
+    """Return what a member of `weight` earns, tokens a round, if all ACTIVE ones weigh `weights` and earn `earns`."""
+    return max(1, earns * weight // weights)
 
 
 def assign(flow: Flow, policy: Policy) -> None:

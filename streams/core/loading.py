@@ -38,7 +38,7 @@ _POSITION: Final = attrgetter("position")
 
 def records_of(state: State) -> Iterator[Record]:
     """Yield every record that has a row, in an order that depends on the records alone."""
-    if state.record.step:
+    if state.record.step or state.record.now_ms:  # one that was moved has a time, and no step yet
         yield state.record
     if state.policy.version != BUILT_IN:
         yield state.policy
