@@ -146,7 +146,7 @@ def test_a_class_takes_along_what_it_is_behind() -> None:
 def test_what_forgotten_flows_have_done_stays_in_the_books() -> None:
     policy = make_policy()
     record = RingRecord(class_="default", next_place=3, past_charged=70, past_dispatched=3, past_ended=2)
-    old = [ShardRecord(shard=1, shards=2, step=5, now_ms=9), record]
+    old: list[Record] = [ShardRecord(shard=1, shards=2, step=5, now_ms=9), record]
     moved = reshard([[], old], 4, PolicyRecord(0, policy), home)
     assert [of(RingRecord, own) for own in moved] == [[], [replace(record, next_place=1)], [], []]
     assert [Shard.load(number, 4, own).epoch for number, own in enumerate(moved)] == [0, 0, 0, 0]
@@ -166,14 +166,14 @@ def test_an_account_that_is_open_for_a_lost_attempt_goes_where_its_run_id_goes()
     driver.step(make_cancel("b", "r"))
     driver.step(after_ms=200)
     _, moved = split(driver, 2, policy)
-    late = make_report(driver.dispatches[0], tokens=30)
-    assert Shard.load(1, 2, moved).step([late], driver.now_ms).settlements[0].actual == 30
     stocks = Stock(), Stock()
     stocks[0].add(brought_up(records_of(driver), 0, 1, PolicyRecord(7, policy), driver.now_ms))
     stocks[1].add(brought_up(moved, 1, 2, PolicyRecord(7, policy), driver.now_ms))
     (line,) = (each for each in stocks[0].compare(stocks[1]) if each.what == LOST)
     assert line.equal
     assert line.before == 1
+    late = make_report(driver.dispatches[0], tokens=30)
+    assert Shard.load(1, 2, moved).step([late], driver.now_ms).settlements[0].actual == 30
 
 
 def test_a_stock_tells_what_is_missing() -> None:
