@@ -15,7 +15,7 @@ from streams.app.shard_task import Listener, ShardParts, ShardTask
 from streams.core.inputs import SetPolicy
 from streams.core.policy import Leases, Policy
 from streams.core.snapshot import ShardSnapshot
-from streams.errors import FairstreamError, OwnershipLost, StepAborted
+from streams.errors import BadRecord, ConfigError, FairstreamError, OwnershipLost, StepAborted, Unavailable
 from streams.wire import JournalEntry, decode_journal
 from tests.unit.app.fakes import FakeWriter, load_from, request, requests
 
@@ -148,6 +148,37 @@ def test_a_step_that_is_aborted_again_and_again_ends_the_task(stage: Stage, monk
     assert isinstance(stage.ends[0], FairstreamError)
     assert "aborted 5 times" in str(stage.ends[0])
     assert stage.done == []
+
+
+@pytest.mark.parametrize("cause", [ConfigError("no such topic"), Unavailable("no answer"), BadRecord("too large")])
+def test_it_ends_by_what_aborted_it_if_somebody_can_mend_that(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, cause: FairstreamError
+) -> None:
+    monkeypatch.setattr("streams.app.shard_task._RETRY_S", 0.001)
+    aborted = StepAborted("no")
+    aborted.__cause__ = cause
+    open_(stage)
+    stage.writer.failures += [aborted] * 5
+    stage.task.inbox.put(requests(request(0), event="event"))
+    eventually(lambda: stage.ends, "its end")
+    assert type(stage.ends[0]) is (FairstreamError if isinstance(cause, BadRecord) else type(cause))
+
+
+def test_how_long_a_step_has_taken_can_be_asked(stage: Stage) -> None:
+    open_(stage)
+    eventually(lambda: stage.task.busy_s == 0, "the end of the first step")
+    stage.writer.gate = threading.Event()
+    stage.task.inbox.put(requests(request(0), event="event"))
+    assert stage.writer.entered.wait(DEADLINE_S)
+    eventually(lambda: stage.task.busy_s > 0.01, "some time in the step")
+    stage.writer.gate.set()
+    eventually(lambda: stage.task.busy_s == 0, "the end of the step")
+
+
+def test_a_shard_is_fenced_once_its_fence_came_through(stage: Stage) -> None:
+    assert not stage.task.fenced
+    open_(stage)
+    assert stage.task.fenced
 
 
 @pytest.mark.parametrize("failure", [OwnershipLost("gone"), RuntimeError("a bug")])
