@@ -18,4 +18,6 @@ def parse(arguments: list[str]) -> dict[str, Any]:
         if not hasattr(command, "resolve_command"):
             return dict(context.params)
         rest = [*context._protected_args, *context.args]
+        if not rest and command.invoke_without_command:
+            return dict(context.params)
         name, command, arguments = command.resolve_command(context, rest)

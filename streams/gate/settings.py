@@ -23,11 +23,9 @@ class GateSettings:
     transaction_timeout_s: float = 10.0
     # How soon the topic of a new tenant is found.
     look_every_s: float = 3.0
-    # From SIGTERM to the end of the process, whatever hangs.
-    stop_timeout_s: float = 4.5
 
     def __post_init__(self) -> None:
-        for name in ("session_timeout_s", "transaction_timeout_s", "look_every_s", "stop_timeout_s"):
+        for name in ("session_timeout_s", "transaction_timeout_s", "look_every_s"):
             if getattr(self, name) <= 0:
                 raise ConfigError("must be greater than 0", field=name, value=getattr(self, name))
 

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from streams import clock
 from streams.errors import BadRecord, ConfigError, FairstreamError, OwnershipLost, StepAborted, Unavailable
-from streams.kafka import from_kafka, mapped_errors
+from streams.kafka import NO_SUCH_TOPIC, from_kafka, mapped_errors
 from streams.wire import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ _QUEUE_MESSAGES: Final = 1_000_000
 _NO_MEMBER: Final = frozenset({"FENCED_INSTANCE_ID", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"})
 
 
+OnDelivery = Callable[[KafkaError | None, "Message"], None]
+
+
 class ProducerLike(Protocol):
     """The part of a transactional `confluent_kafka.Producer` that is used here."""
 
@@ -46,6 +49,7 @@ class ProducerLike(Protocol):
         key: bytes,
         partition: int,
         *,
+        on_delivery: OnDelivery,
         timestamp: int,
         headers: list[tuple[str, str | bytes | None]],
     ) -> None: ...
@@ -63,52 +67,35 @@ class ProducerLike(Protocol):
     def list_topics(self, topic: str, timeout: float) -> ClusterMetadata: ...
 
 
-OnDelivery = Callable[[KafkaError | None, "Message"], None]
-
-
-def open_producer(
-    kafka: KafkaSettings, transactional_id: str, *, timeout_ms: int
-) -> Callable[[OnDelivery], ProducerLike]:
-    """Return what makes the producer for a `TurnWriter`."""
-
-    def make(on_delivery: OnDelivery) -> ProducerLike:
-        with mapped_errors(f"connecting to {kafka.servers}"):
-            producer: ProducerLike = Producer(
-                {
-                    **kafka.client(
-                        transactional_id=transactional_id,
-                        transaction_timeout_ms=timeout_ms,
-                        # The flush before the commit sends at once. Until then waiting makes larger batches of a turn.
-                        linger_ms=100,
-                        message_max_bytes=MAX_MESSAGE_BYTES,
-                        queue_buffering_max_messages=_QUEUE_MESSAGES,
-                        # After a concurrent transaction (the last one's markers being written) the default is 100 ms.
-                        retry_backoff_ms=2,
-                        retry_backoff_max_ms=50,
-                        delivery_report_only_error=True,
-                    ),
-                    # librdkafka has no such property: the Python client takes it out.
-                    "on_delivery": on_delivery,
-                }
+def open_producer(kafka: KafkaSettings, transactional_id: str, *, timeout_ms: int) -> ProducerLike:
+    """Return a producer for a `TurnWriter`. Raises `ConfigError` for options that librdkafka does not know."""
+    with mapped_errors(f"connecting to {kafka.servers}"):
+        producer: ProducerLike = Producer(
+            kafka.client(
+                transactional_id=transactional_id,
+                transaction_timeout_ms=timeout_ms,
+                # The flush before the commit sends at once. Until then waiting makes larger batches of a turn.
+                linger_ms=100,
+                message_max_bytes=MAX_MESSAGE_BYTES,
+                queue_buffering_max_messages=_QUEUE_MESSAGES,
+                # After a concurrent transaction (the last one's markers being written) the default waits 100 ms.
+                retry_backoff_ms=2,
+                retry_backoff_max_ms=50,
+                delivery_report_only_error=True,
             )
-        return producer
-
-    return make
+        )
+    return producer
 
 
 class TurnWriter:
-    """A transactional producer. After any exception but `StepAborted` it is of no more use."""
+    """A transactional producer. After any exception but `BadRecord` and `StepAborted` it is of no more use."""
 
     def __init__(
-        self,
-        make_producer: Callable[[OnDelivery], ProducerLike],
-        *,
-        patience_s: float,
-        give_up: Callable[[], bool] = lambda: False,
+        self, producer: ProducerLike, *, patience_s: float, give_up: Callable[[], bool] = lambda: False
     ) -> None:
         """`patience_s` is how long Kafka may take for one answer; `give_up` may end the wait before."""
         self._undelivered: list[KafkaError] = []
-        self._producer: Final = make_producer(self._on_delivery)
+        self._producer: Final = producer
         self._patience_s: Final = patience_s
         self._give_up: Final = give_up
 
@@ -121,7 +108,7 @@ class TurnWriter:
         with mapped_errors("looking for the topics"):
             found = self._producer.list_topics(topic, _ASK_S).topics[topic]
         if found.error is not None or not found.partitions:
-            raise ConfigError("no such topic; create them with `fairstream topics`", field="topic", value=topic)
+            raise ConfigError(NO_SUCH_TOPIC, field="topic", value=topic)
         return len(found.partitions)
 
     def write(self, verdicts: Sequence[Verdict], offsets: Mapping[tuple[str, int], int], membership: bytes) -> None:
@@ -138,7 +125,9 @@ class TurnWriter:
         try:
             self._producer.begin_transaction()
             for topic, partition, key, value, timestamp_ms, headers, _ in verdicts:
-                self._producer.produce(topic, value, key, partition, timestamp=timestamp_ms, headers=headers)
+                self._producer.produce(
+                    topic, value, key, partition, on_delivery=self._on_delivery, timestamp=timestamp_ms, headers=headers
+                )
             self._flush()
             self._until_done(
                 lambda timeout_s: self._producer.send_offsets_to_transaction(done, membership, timeout_s),
@@ -147,6 +136,8 @@ class TurnWriter:
             self._until_done(self._producer.commit_transaction, "committing a turn")
         except KafkaException as error:
             self._abort(error.args[0])
+        except SystemError:
+            self._abort(None)  # see `_until_done`: if it was fatal, the abort will say so
 
     def _flush(self) -> None:
         """Wait until every record is acknowledged. Raises what the first of those failed by that were not."""
@@ -156,10 +147,10 @@ class TurnWriter:
         if self._undelivered:
             raise KafkaException(self._undelivered[0])
 
-    def _abort(self, cause: KafkaError) -> NoReturn:
+    def _abort(self, cause: KafkaError | None) -> NoReturn:
         """End the transaction and say why."""
         self._until_done(self._producer.abort_transaction, "aborting a turn")  # raises what can't be aborted any more
-        failure = _failure(cause, "writing a turn")
+        failure = FairstreamError("its writer failed") if cause is None else _failure(cause, "writing a turn")
         if isinstance(failure, (BadRecord, ConfigError, OwnershipLost)):
             raise failure
         raise StepAborted(f"nothing of the turn was written: {failure}")
@@ -179,7 +170,7 @@ class TurnWriter:
                 if error.txn_requires_abort():
                     raise
                 failure = _failure(error, doing)
-                if not error.retriable() and not isinstance(failure, Unavailable):
+                if error.fatal() or not (error.retriable() or isinstance(failure, Unavailable)):
                     raise failure from raised
                 self._check_patience(deadline, doing, error)
             else:
@@ -204,4 +195,5 @@ def _failure(error: KafkaError, doing: str) -> FairstreamError:
         return OwnershipLost(f"{failure}; the group has gone on without this gate")
     if isinstance(failure, OwnershipLost):
         return OwnershipLost(f"{failure}; was it silent for too long, or does another gate have its --name?")
-    return failure
+    # Of a producer that is of no more use. A new one may be, and finds out what was written.
+    return Unavailable(str(failure)) if error.fatal() else failure

@@ -206,6 +206,25 @@ def test_it_can_be_checked_before_anything_is_filed(publisher: Publisher, produc
         publisher.check()
 
 
+def test_a_tenants_own_topic_takes_only_what_is_in_its_name(producer: FakeProducer) -> None:
+    producer.topics = ["p.requests.of.a_2fb"]
+    publisher = Publisher(KAFKA, own_topic_of="a/b", producer=producer)
+    publisher.check()
+    publisher.submit("a/b", "r1", "w")
+    publisher.cancel("a/b", "r1")
+    with pytest.raises(BadRecord, match="a gate would refuse it") as caught:
+        publisher.submit("acme", "r1", "w")
+    assert (caught.value.field, caught.value.value) == ("tenant", "acme")
+    with pytest.raises(BadRecord):
+        publisher.cancel("acme", "r1")
+    assert [(topic, key) for topic, key, _ in producer.sent] == [("p.requests.of.a_2fb", b"a/b")] * 2
+
+
+def test_a_tenant_that_cannot_have_a_topic_is_refused_at_once(producer: FakeProducer) -> None:
+    with pytest.raises(BadRecord, match="too long"):
+        Publisher(KAFKA, own_topic_of="x" * 250, producer=producer)
+
+
 def test_a_place_is_what_rejections_call_it() -> None:
     # So that where a run was filed can be compared with where a refused one stood.
     assert client.Position is Position
