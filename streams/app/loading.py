@@ -15,9 +15,20 @@ from streams.app import collector
 from streams.app.continuity import Topics, next_reign
 from streams.app.door import Core, CoreType
 from streams.app.inbox import Source
-from streams.errors import OwnershipLost, StateUnreadable, Unavailable
+from streams.errors import ConfigError, OwnershipLost, StateUnreadable, Unavailable
 from streams.partition import bounds, open_reader, read_to_end
-from streams.rows import POSITIONS, PositionsRecord, decode, decode_key, encode_key
+from streams.rows import (
+    FILLING,
+    MOVED,
+    POSITIONS,
+    FillingRecord,
+    MovedRecord,
+    PositionsRecord,
+    RuntimeRow,
+    decode,
+    decode_key,
+    encode_key,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -65,7 +76,7 @@ class StateTopic:
 
         Raises:
             StateUnreadable: the rows, or the inputs they speak of, are not what was written.
-            ConfigError: the topics have other partition counts than when the state began.
+            ConfigError: the topics have other partition counts than when the state began, or the deployment has moved.
             Unavailable: Kafka has not answered for a minute.
             OwnershipLost: `should_stop` said yes.
         """
@@ -84,6 +95,7 @@ class StateTopic:
         with collector.quiet():
             with open_reader(self._kafka, f"{self._names.state}-loader") as consumer:
                 rows = self._read(consumer)
+                self._refuse_migrated(rows)
                 topics = Topics(self._counts, self._topic_ids(), lambda topic: bounds(consumer, topic, self._shard))
                 reign = next_reign(self._take_positions(rows), topics, self._names, self._shard)
             number = len(rows)
@@ -119,6 +131,29 @@ class StateTopic:
         assert isinstance(positions, PositionsRecord)
         return positions
 
+    def _refuse_migrated(self, rows: dict[bytes, bytes]) -> None:
+        """Refuse a shard that has moved to another deployment, or is not all here yet. Raises `ConfigError`."""
+        for kind in (MOVED, FILLING):
+            value = rows.get(encode_key(self._shard, (kind,)))
+            if value is None:
+                continue
+            found = decode((kind,), value)
+            if isinstance(found, MovedRecord):
+                raise ConfigError(
+                    f"this deployment has moved to {found.shards} shard(s) under the prefix {found.prefix!r}: start "
+                    "schedulers, workers and producers with that, and these no more",
+                    field="prefix",
+                    value=self._kafka.prefix,
+                )
+            assert isinstance(found, FillingRecord), "one of the two"
+            raise ConfigError(
+                f"this deployment is being made from {found.shards} shard(s) under the prefix {found.prefix!r}, and "
+                f"not all is here yet: run `fairstream migrate shards {self._shards} --prefix {found.prefix} --to "
+                f"{self._kafka.prefix}` to its end",
+                field="prefix",
+                value=self._kafka.prefix,
+            )
+
     def _records(self, rows: dict[bytes, bytes]) -> Iterator[Record]:
         """Yield what the rows hold; they are used up, so that a large state is not in memory twice."""
         while rows:
@@ -128,7 +163,7 @@ class StateTopic:
             if shard != self._shard:
                 raise StateUnreadable(f"partition {self._shard} of {self._names.state} has a row of shard {shard}")
             record = decode(key, value)
-            assert not isinstance(record, PositionsRecord), "its key is spelled in one way, and was taken out"
+            assert not isinstance(record, RuntimeRow), "its key is spelled in one way, and was taken out or refused"
             yield record
 
     def _go_on(self, number: int) -> None:

@@ -5,6 +5,21 @@ Frozen and versioned: what was written once can be read for ever, what a newer v
 
 from streams.rows.codec import decode, encode
 from streams.rows.keys import decode_key, encode_key
-from streams.rows.positions import POSITIONS, PositionsRecord, Row, row_key
+from streams.rows.migration import FILLING, MOVED, FillingRecord, MovedRecord
+from streams.rows.positions import POSITIONS, PositionsRecord, Row, RuntimeRow, row_key
 
-__all__ = ["POSITIONS", "PositionsRecord", "Row", "decode", "decode_key", "encode", "encode_key", "row_key"]
+__all__ = [
+    "FILLING",
+    "MOVED",
+    "POSITIONS",
+    "FillingRecord",
+    "MovedRecord",
+    "PositionsRecord",
+    "Row",
+    "RuntimeRow",
+    "decode",
+    "decode_key",
+    "encode",
+    "encode_key",
+    "row_key",
+]

@@ -13,6 +13,7 @@ from typing import Any, Final
 from streams.core import records
 from streams.core.policy import Policy
 from streams.core.records import FlowState
+from streams.rows.migration import FILLING, MOVED, FillingRecord, MovedRecord
 from streams.rows.positions import POSITIONS, PositionsRecord
 
 
@@ -196,6 +197,27 @@ FORMS: Final[tuple[Form, ...]] = (
             "applied": dict[str, int],
             "partitions": dict[str, int],
             "topics": dict[str, str],
+        },
+    ),
+    Form(
+        kind=MOVED,
+        version=1,
+        record=MovedRecord,
+        key={},
+        value={
+            "prefix": str,
+            "shards": int,
+            "swept": dict[str, int],
+        },
+    ),
+    Form(
+        kind=FILLING,
+        version=1,
+        record=FillingRecord,
+        key={},
+        value={
+            "prefix": str,
+            "shards": int,
         },
     ),
 )

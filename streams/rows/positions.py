@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from streams.core.records import Key, Record, key_of
+from streams.rows.migration import FILLING, MOVED, FillingRecord, MovedRecord
 
 POSITIONS: Final = "positions"  # (POSITIONS,)
 
@@ -23,9 +24,17 @@ class PositionsRecord:
     topics: dict[str, str] = field(default_factory=dict)  # topic -> Kafka's id of it; absent: not known then
 
 
-Row = Record | PositionsRecord
+RuntimeRow = PositionsRecord | MovedRecord | FillingRecord  # of which the core knows nothing
+Row = Record | RuntimeRow
 
 
 def row_key(row: Row) -> Key:
     """Return the key of a row, of the core's or the runtime's."""
-    return (POSITIONS,) if isinstance(row, PositionsRecord) else key_of(row)
+    match row:
+        case PositionsRecord():
+            return (POSITIONS,)
+        case MovedRecord():
+            return (MOVED,)
+        case FillingRecord():
+            return (FILLING,)
+    return key_of(row)

@@ -15,9 +15,20 @@ import pytest
 
 from streams.core import records
 from streams.core.effects import Dispatch, Effects, Rejection, Revoke, Settlement
+from streams.core.inputs import Undeliverable
 from streams.core.policy import Policy, PriorityClass, TenantRules, Window
 from streams.core.records import FlowState
-from streams.rows import PositionsRecord, Row, decode, decode_key, encode, encode_key, row_key
+from streams.rows import (
+    FillingRecord,
+    MovedRecord,
+    PositionsRecord,
+    Row,
+    decode,
+    decode_key,
+    encode,
+    encode_key,
+    row_key,
+)
 from streams.rows.forms import FORMS, Form
 from streams.wire import (
     InputRange,
@@ -116,6 +127,8 @@ ROWS: dict[str, Row] = {
         [("acme.com", "r/0", "batch", 1, 1_200)],
     ),
     "positions": PositionsRecord(2, {"requests": 41, "completions": 30}, {"requests": 4, "dispatch": 8}),
+    "moved": MovedRecord("runs-b.", 6, {"requests": 41, "completions": 30}),
+    "filling": FillingRecord("runs.", 4),
 }
 
 
@@ -210,6 +223,25 @@ MESSAGES: dict[str, bytes] = {
     ),
     "policy": encode_policy(PolicyChange(POLICY, "ann", 1_764_000_000_000)),
     "journal": encode_journal(step(), shard=3, epoch=2, policy_version=6, inputs=[InputRange("requests", 40, 88)]),
+    "journal, undeliverable": encode_journal(
+        Effects(step=13, now_ms=1_764_000_000_100),
+        shard=3,
+        epoch=2,
+        policy_version=6,
+        inputs=[],
+        undeliverable=[
+            Undeliverable("acme.com", "r/1", 1_200_000, 1_048_588),
+            Undeliverable("acme.com", "r/2", 9, None),
+        ],
+        largest_body=1_038_860,
+    ),
+    "rejection, left out": encode_rejection(
+        Rejection("acme.com", "r/4", "dead_lettered", "failed", 3, 3, None, 88, b"", left_out=900_000),
+        Position("runs.requests", 3, 88),
+        shard=3,
+        step=12,
+        at_ms=1_764_000_000_000,
+    ),
 }
 READERS: dict[str, Any] = {
     "submit": lambda value: decode_request(None, value, 0, 0),
@@ -220,6 +252,8 @@ READERS: dict[str, Any] = {
     "rejection": decode_rejection,
     "policy": decode_policy,
     "journal": decode_journal,
+    "journal, undeliverable": decode_journal,
+    "rejection, left out": decode_rejection,
 }
 
 

@@ -3,7 +3,7 @@
     python -m tests.golden.whole_state tests/data/golden/state-v2.jsonl
     python -m tests.golden.whole_state --decide-again tests/data/golden/state-v1.jsonl
 
-The first only ever makes a new file: what an old one holds lies in Kafka topics somewhere. The second leaves all that as
+The first only makes new files: what an old one holds lies in Kafka topics somewhere. The second leaves all that as
 it is, and states anew what the next step decides. See the README beside the files for when to do which.
 """
 
@@ -23,7 +23,7 @@ from streams.app.transaction import StepRecords
 from streams.core.policy import Leases, Policy, PriorityClass, TenantRules, Window
 from streams.core.records import Record
 from streams.core.shard import Shard
-from streams.rows import PositionsRecord, Row, decode, decode_key
+from streams.rows import PositionsRecord, Row, RuntimeRow, decode, decode_key
 from streams.wire import encode_completion, encode_request, partition_for
 from tests.story import Story
 from tests.unit.app.fakes import NAMES, FakeRecord, FakeWriter
@@ -126,7 +126,7 @@ def load(state: Iterable[dict[str, Any]]) -> tuple[Shard, PositionsRecord, list[
     """Return the shard that the lines of a state say, its positions, and the rows."""
     rows = [decode(decode_key(each["key"].encode())[1], each["value"].encode()) for each in state]
     positions = next(row for row in rows if isinstance(row, PositionsRecord))
-    records: list[Record] = [row for row in rows if not isinstance(row, PositionsRecord)]
+    records: list[Record] = [row for row in rows if not isinstance(row, RuntimeRow)]
     return Shard.load(SHARD, SHARDS, records), positions, rows
 
 

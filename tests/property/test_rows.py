@@ -12,7 +12,7 @@ from streams.core import records
 from streams.core.policy import Policy
 from streams.core.records import FlowState, Key
 from streams.errors import StateUnreadable
-from streams.rows import POSITIONS, Row, decode, decode_key, encode, encode_key, row_key
+from streams.rows import FILLING, MOVED, POSITIONS, Row, decode, decode_key, encode, encode_key, row_key
 from streams.rows.forms import FORMS, Form
 from tests.unit.core.any_policies import names, policies
 
@@ -32,6 +32,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     Policy: policies(),
     dict[int, int]: counted,
     dict[str, int]: st.dictionaries(texts, signed, max_size=3),
+    dict[str, str]: st.dictionaries(texts, texts, max_size=3),
     list[tuple[str, str]]: st.lists(st.tuples(texts, texts), max_size=3),
     list[tuple[str, str, str, int, int]]: st.lists(st.tuples(texts, texts, texts, signed, signed), max_size=3),
 }
@@ -92,7 +93,7 @@ def test_bytes_that_are_no_key_are_refused(data: bytes) -> None:
 
 def test_every_kind_is_tried_here() -> None:
     kinds = {value for name, value in vars(records).items() if name.isupper() and isinstance(value, str)}
-    assert {form.kind for form in FORMS} == kinds | {POSITIONS}
+    assert {form.kind for form in FORMS} == kinds | {POSITIONS, MOVED, FILLING}
 
 
 def test_states_are_kept_as_numbers() -> None:

@@ -10,9 +10,9 @@ from streams import partition
 from streams.app import loading
 from streams.app.loading import StateTopic
 from streams.core.shard import Shard
-from streams.errors import FairstreamError, OwnershipLost, StateUnreadable, Unavailable
+from streams.errors import ConfigError, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
 from streams.kafka import KafkaSettings
-from streams.rows import PositionsRecord, encode, encode_key, row_key
+from streams.rows import FillingRecord, MovedRecord, PositionsRecord, encode, encode_key, row_key
 from tests.unit.app.fakes import NAMES, FakeWriter, load_from, request, requests
 
 COUNTS = {"requests": 1, "completions": 1}
@@ -191,3 +191,18 @@ def test_closing_is_not_asked_about_at_every_row(monkeypatch: pytest.MonkeyPatch
     answers = [False]
     load(monkeypatch, messages(*lived().rows.items()), END, should_stop=answers.pop)
     assert answers == []
+
+
+@pytest.mark.parametrize(
+    ("row", "way_out"),
+    [
+        (MovedRecord("runs-b.", 5), "has moved to 5 shard.s. under the prefix 'runs-b.'"),
+        (FillingRecord("runs-a.", 3), "fairstream migrate shards 1 --prefix runs-a. --to runs."),
+    ],
+)
+def test_a_deployment_that_has_moved_or_is_not_all_there_is_not_served(
+    row: MovedRecord | FillingRecord, way_out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = messages(*lived().rows.items(), (encode_key(0, row_key(row)), encode(row)))
+    with pytest.raises(ConfigError, match=way_out):
+        load(monkeypatch, written, END)
