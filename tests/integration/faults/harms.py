@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Final
 
 import psutil

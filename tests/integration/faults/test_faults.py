@@ -26,6 +26,7 @@ from streams import clock
 from streams.core.outcomes import LOST
 from streams.local import LocalKafka
 from tests.integration.arithmetic import Evidence
+from tests.integration.faults.harms import start_brokers
 from tests.integration.faults.kinds import HARMS
 from tests.integration.faults.plan import Burst, Plan, spread
 from tests.integration.faults.proxy import Network
@@ -54,6 +55,11 @@ class Cluster(NamedTuple):
 
     kafka: LocalKafka
     network: Network
+
+    def mend(self) -> None:
+        """Put right what a round that failed has left broken."""
+        self.network.heal()
+        start_brokers(self.kafka, range(1, BROKERS + 1))
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +101,7 @@ def summary(stage: Stage, evidence: Evidence) -> str:
     "plan", LONG_ROUNDS if LONG else SHORT_ROUNDS, ids=lambda plan: f"seed{plan.seed}-{plan.schedulers}{plan.intake}"
 )
 def test_faults_lose_nothing_and_double_nothing(cluster: Cluster, plan: Plan, prefix: str, tmp_path: Path) -> None:
+    cluster.mend()
     with Stage(cluster.kafka, cluster.network, plan, prefix, tmp_path) as stage:
         for burst in plan.bursts():
             strike(stage, burst)
