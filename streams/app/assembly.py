@@ -9,12 +9,13 @@ from typing import Any, Final
 import faust
 from mode import CrashingSupervisor
 
-from streams.admin.kafka import admin_client, topic_ids
+from streams.admin.kafka import admin_client, topic_configs, topic_ids
 from streams.app.door import CoreType
 from streams.app.faults import parse_faults
 from streams.app.faust_overrides import SchedulerApp
 from streams.app.health import add_health_pages
 from streams.app.intake import Reader
+from streams.app.limits import TopicLimits, written
 from streams.app.loading import StateTopic
 from streams.app.policy_reader import PolicyReader
 from streams.app.security import credentials
@@ -61,7 +62,7 @@ class Scheduler:
         self.policies: Final = PolicyReader(
             self._kafka, self._names.policy, on_change=self.fleet.wake, on_failure=on_failure
         )
-        admin = admin_client(self._kafka)
+        admin = self._admin = admin_client(self._kafka)
         watched = {name: getattr(self._names, name) for name in ("requests", "completions", "state")}
         self._topic_ids: Final = lambda: topic_ids(admin, watched, _ANSWER_S)
         self.watch: Final = KafkaWatch(settings.kafka, self._topic_ids, on_change=self.fleet.topics_changed)
@@ -85,6 +86,7 @@ class Scheduler:
 
     def _make_parts(self, shard: int, should_stop: Callable[[], bool]) -> ShardParts:
         settings = self._settings
+        limits = TopicLimits(self._names, self._largest_records)
         writer = KafkaWriter(
             self._kafka,
             self._names,
@@ -92,16 +94,23 @@ class Scheduler:
             transactional_id=settings.transactional_id(shard),
             timeout_ms=int(settings.transaction_timeout_s * 1000),
             faults=self._faults,
+            limits=limits,
         )
         state = self._state(shard, should_stop)
-        reader = Reader(self._names, shard, settings.shards)
+        reader = Reader(self._names, shard, settings.shards, limits)
 
         def load() -> Stepper:
             self.policies.wait_until_read()
+            limits.refresh()
             core, positions = state.load()
-            return Stepper(core, positions, writer, reader, shard=shard)
+            return Stepper(core, positions, writer, reader, shard=shard, undeliverable=limits.settle())
 
         return ShardParts(writer, load)
+
+    def _largest_records(self) -> dict[str, int]:
+        """Return how many bytes each of our topics takes in a record."""
+        configs = topic_configs(self._admin, written(self._names))
+        return {topic: int(each["max.message.bytes"]) for topic, each in configs.items()}
 
     def _state(self, shard: int, should_stop: Callable[[], bool] = lambda: False) -> StateTopic:
         return StateTopic(

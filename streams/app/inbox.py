@@ -23,6 +23,14 @@ class Source(StrEnum):
     REQUESTS = "requests"
 
 
+# The names in what a step takes in go into its journal record, which has a bound of its own (`STEP_BYTES`). They are no
+# longer than the value that they stand in, nor than two names of 255 characters, each of which takes six bytes at most.
+MAX_NAMES_BYTES: Final = 3 << 20
+_NAMES_BYTES: Final = 2 * 255 * 6
+# A report may be named twice: it settles an attempt, and its run is rejected or another attempt of it revoked.
+_TIMES_NAMED: Final = {Source.COMPLETIONS: 2, Source.REQUESTS: 1}
+
+
 class InputRecord(Protocol):
     """What is read of a consumed record, as aiokafka shapes it."""
 
@@ -46,7 +54,15 @@ class Batch:
     records: Sequence[InputRecord]
     generation: int
     event: Any = None  # acknowledged once the whole batch is in a committed step
-    size: int = 0  # bytes of its values
+    size: int = 0  # see `size_of`
+
+
+def size_of(record: InputRecord) -> int:
+    """Return the bytes that a record keeps in memory: whoever writes it may put a megabyte into its key or a header."""
+    size = len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += len(name) + len(value or b"")
+    return size
 
 
 class Inbox:
@@ -83,17 +99,21 @@ class Inbox:
     def take(self, max_records: int, max_bytes: int) -> list[Batch]:
         """Remove and return the next batches: at most so many records, and none after so many bytes.
 
-        A batch may be cut; its event then comes with the rest.
+        Nor after so many bytes of names as a step may take in (`MAX_NAMES_BYTES`). A batch may be cut; its event then
+        comes with the rest.
         """
         taken: list[Batch] = []
+        max_names = MAX_NAMES_BYTES
         with self._changed:
             was_full = self.full
-            while self._batches and max_records > 0 and max_bytes > 0:
+            while self._batches and max_records > 0 and max_bytes > 0 and max_names > 0:
                 batch = self._batches.popleft()
-                if len(batch.records) > max_records:
-                    batch, rest = _cut(batch, max_records)
+                length, names = _fitting(batch, max_records, max_names)
+                if length < len(batch.records):
+                    batch, rest = _cut(batch, length)
                     self._batches.appendleft(rest)
-                max_records -= len(batch.records)
+                max_records -= length
+                max_names -= names
                 max_bytes -= batch.size
                 self._records -= len(batch.records)
                 self._bytes -= batch.size
@@ -125,10 +145,25 @@ class Inbox:
         self._on_room()
 
 
+def _fitting(batch: Batch, max_records: int, max_names: int) -> tuple[int, int]:
+    """Return how many of the first records of a batch a step may take, at least one, and the bytes of their names."""
+    times = _TIMES_NAMED[batch.source]
+    length = min(len(batch.records), max_records)
+    names = times * batch.size
+    if names <= max_names:
+        return length, names
+    names = 0
+    for number, record in enumerate(batch.records[:length], start=1):
+        names += times * min(len(record.value or b""), _NAMES_BYTES)
+        if names >= max_names:
+            return number, names
+    return length, names
+
+
 def _cut(batch: Batch, length: int) -> tuple[Batch, Batch]:
     """Split a batch after `length` records."""
     head, rest = batch.records[:length], batch.records[length:]
-    size = sum(len(record.value or b"") for record in head)
+    size = sum(map(size_of, head))
     return (
         Batch(batch.source, head, batch.generation, size=size),
         Batch(batch.source, rest, batch.generation, batch.event, batch.size - size),

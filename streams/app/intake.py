@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from streams.app.inbox import Source
+from streams.app.limits import OVERHEAD_BYTES, TopicLimits
 from streams.app.transaction import Forward
+from streams.core import counts, reasons
+from streams.core.effects import Rejection
 from streams.core.inputs import Cancel, Completion, Submit
 from streams.errors import BadRecord
 from streams.wire import FORWARDED, decode_completion, decode_request, partition_for
@@ -46,6 +49,7 @@ class Intake:
     requests: list[Submit | Cancel] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     forwards: list[Forward] = field(default_factory=list)
+    refused: list[Rejection] = field(default_factory=list)  # runs that no topic would take
     counts: dict[str, int] = field(default_factory=dict)
 
     def count(self, name: str, more: int = 1) -> None:
@@ -55,7 +59,8 @@ class Intake:
 class Reader:
     """Reads batches for one shard."""
 
-    def __init__(self, names: TopicNames, shard: int, shards: int) -> None:
+    def __init__(self, names: TopicNames, shard: int, shards: int, limits: TopicLimits | None = None) -> None:
+        self.limits: Final = limits or TopicLimits(names)
         self._shard: Final = shard
         self._shards: Final = shards
         self.topics: Final = {Source.COMPLETIONS: names.completions, Source.REQUESTS: names.requests}
@@ -72,6 +77,7 @@ class Reader:
 
     def _read(self, batch: Batch, decode: Callable[[InputRecord], Given], intake: Intake, inputs: list[Given]) -> None:
         shard, shards, source = self._shard, self._shards, batch.source
+        largest = self.limits.largest_body
         position = intake.applied.get(source.value, -1)
         for record in batch.records:
             if record.offset <= position:
@@ -84,10 +90,12 @@ class Reader:
                 intake.unreadable.append(Unreadable(source, record, error))
                 intake.count(UNREADABLE)
                 continue
-            if partition_for(given.tenant, shards) == shard:
-                inputs.append(given)
-            else:
+            if partition_for(given.tenant, shards) != shard:
                 self._forward(intake, source, record, given.tenant)
+            elif largest is not None and isinstance(given, Submit) and len(given.body) > largest:
+                _refuse(intake, given, largest)
+            else:
+                inputs.append(given)
         if batch.records:
             intake.applied[source.value] = position
 
@@ -102,19 +110,40 @@ class Reader:
             error = BadRecord(f"marked as forwarded, and shard {self._shard} is not its tenant's", field="headers")
             intake.unreadable.append(Unreadable(source, record, error))
             return
-        topic = self.topics[source]
+        topic, key = self.topics[source], tenant.encode()
         assert record.value is not None, "it could be read"
+        size, most = len(key) + len(record.value) + OVERHEAD_BYTES, self.limits.of(topic)
+        if size > most:
+            error = BadRecord(
+                f"too large to be forwarded to its tenant's shard: {size} bytes, {most} at most", field="value"
+            )
+            intake.unreadable.append(Unreadable(source, record, error))
+            intake.count(UNREADABLE)
+            return
         intake.forwards.append(
             Forward(
                 topic,
                 partition_for(tenant, self._shards),
-                tenant.encode(),
+                key,
                 record.value,
                 max(record.timestamp, 0),
                 [(FORWARDED, f"{topic}:{self._shard}:{record.offset}".encode())],
             )
         )
         intake.count(FORWARDED_ON)
+
+
+def _refuse(intake: Intake, given: Submit, largest: int) -> None:
+    """Refuse a run at the door: its row or its dispatch could not be written."""
+    size = len(given.body)
+    detail = f"payload and headers of {size} bytes are more than the topics take, {largest}"
+    intake.refused.append(
+        Rejection(
+            given.tenant, given.run_id, reasons.TOO_LARGE, detail, largest, size, None, given.position, given.body
+        )
+    )
+    intake.count(counts.REFUSED)
+    intake.count(f"{counts.REFUSED}.{reasons.TOO_LARGE}")
 
 
 def _request(record: InputRecord) -> Submit | Cancel:

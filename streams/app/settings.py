@@ -24,6 +24,7 @@ ENVIRONMENT: Final = "FAIRSTREAM_"
 
 # Brokers' own limits, by default: group.{min,max}.session.timeout.ms and transaction.max.timeout.ms.
 _SESSION_S: Final = (1.0, 1800.0)
+_MAX_INPUTS: Final = 4_000  # of a step: with more its journal record might not fit, see `streams.wire.STEP_BYTES`
 _TRANSACTION_S: Final = (1.0, 900.0)
 
 
@@ -83,9 +84,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        _positive(self, "shards", "dispatch_partitions", "max_step_inputs", "max_step_bytes")
+        _positive(self, "shards", "dispatch_partitions", "max_step_bytes")
         _positive(self, "inbox_records", "inbox_bytes", "status_interval_ms")
         _positive(self, "lost_shard_grace_s", "refused_retry_s", "stop_timeout_s")
+        _between(self, "max_step_inputs", 1, _MAX_INPUTS)
         _between(self, "step_pause_ms", 0, 10_000)
         _between(self, "session_timeout_s", *_SESSION_S)
         _between(self, "transaction_timeout_s", *_TRANSACTION_S)

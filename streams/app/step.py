@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streams.app.inbox import Source
 from streams.app.intake import Reader
+from streams.app.limits import OVERHEAD_BYTES
 from streams.app.transaction import StepRecords
 from streams.core.inputs import Takeover
 from streams.rows import PositionsRecord, encode, encode_key, row_key
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from streams.app.intake import Intake
     from streams.app.transaction import Writer
     from streams.core.effects import Effects
-    from streams.core.inputs import Input, SetPolicy
+    from streams.core.inputs import Input, SetPolicy, Undeliverable
 
 # Of a key that is not the tenant's: it is kept for people, and must fit.
 _MAX_KEY_BYTES: Final = 1_024
@@ -37,26 +39,42 @@ _MAX_KEY_BYTES: Final = 1_024
 class Stepper:
     """A shard that is loaded and owned. After any exception its memory may be ahead of its rows: drop it."""
 
-    def __init__(self, core: Core, positions: PositionsRecord, writer: Writer, reader: Reader, *, shard: int) -> None:
-        """`positions` carries the epoch of this reign, which the first step announces to the core."""
+    def __init__(
+        self,
+        core: Core,
+        positions: PositionsRecord,
+        writer: Writer,
+        reader: Reader,
+        *,
+        shard: int,
+        undeliverable: Sequence[Undeliverable] = (),
+    ) -> None:
+        """`positions` carries the epoch of this reign, which the first step announces to the core.
+
+        The first step takes out what is `undeliverable`, too.
+        """
         self.core: Final = core
         self.positions = positions
         self._writer: Final = writer
         self._reader: Final = reader
         self._shard: Final = shard
+        self._undeliverable = undeliverable
         self.arrived = False  # whether a step of this reign has been committed
         self._journal_key: Final = str(shard).encode()
 
     def step(self, batches: Sequence[Batch], policies: Sequence[SetPolicy], now_ms: int) -> None:
         """Advance and commit. Raises what `Writer.write` raises; then nothing of the step has happened."""
         intake = self._reader.read(batches, self.positions.applied)
-        takeover: list[Input] = [] if self.arrived else [Takeover(self.positions.epoch)]
-        effects = self.core.step([*takeover, *policies, *intake.completions, *intake.requests], now_ms)
+        takeover = [] if self.arrived else [Takeover(self.positions.epoch)]
+        given: list[Input] = [*takeover, *policies, *self._undeliverable, *intake.completions, *intake.requests]
+        effects = self.core.step(given, now_ms)
+        effects.rejections += intake.refused
         for name, number in intake.counts.items():
             effects.counts[name] += number
         positions = replace(self.positions, applied=intake.applied)
         self._writer.write(self._encode(effects, intake, policies, positions))
         self.positions = positions
+        self._undeliverable = ()
         self.arrived = True
 
     def confirm(self) -> None:
@@ -87,6 +105,8 @@ class Stepper:
             policy_version=self.core.policy_version,
             inputs=self._ranges(intake, policies),
             takeover=not self.arrived,
+            undeliverable=self._undeliverable,
+            largest_body=self._reader.limits.largest_body,
         )
         return StepRecords(
             positions=self._row(positions),
@@ -101,25 +121,27 @@ class Stepper:
         )
 
     def _rejections(self, effects: Effects, intake: Intake) -> list[tuple[bytes | None, bytes]]:
+        """Encode what is refused; without the original bytes if it would not fit: its position tells where they are."""
         shard, step, at_ms = self._shard, effects.step, effects.now_ms
-        topics = self._reader.topics
-        requests = topics[Source.REQUESTS]
-        rejections: list[tuple[bytes | None, bytes]] = [
-            (
-                rejection.tenant.encode(),
-                encode_rejection(
-                    rejection,
-                    Position(requests, shard, rejection.position),
-                    shard=shard,
-                    step=step,
-                    at_ms=at_ms,
-                ),
-            )
-            for rejection in effects.rejections
-        ]
+        topics, limits = self._reader.topics, self._reader.limits
+        most = limits.of(limits.names.rejected) - OVERHEAD_BYTES
+        rejections: list[tuple[bytes | None, bytes]] = []
+        for rejection in effects.rejections:
+            position = Position(topics[Source.REQUESTS], shard, rejection.position)
+            key = rejection.tenant.encode()
+            value = encode_rejection(rejection, position, shard=shard, step=step, at_ms=at_ms)
+            if len(key) + len(value) > most:
+                stub = replace(rejection, body=b"", left_out=rejection.left_out + len(rejection.body))
+                value = encode_rejection(stub, position, shard=shard, step=step, at_ms=at_ms)
+            rejections.append((key, value))
         for source, record, error in intake.unreadable:
             position = Position(topics[source], shard, record.offset)
-            value = encode_unreadable(error, record.key, record.value, position, shard=shard, step=step, at_ms=at_ms)
+            unreadable = partial(
+                encode_unreadable, error, record.key, record.value, position, shard=shard, step=step, at_ms=at_ms
+            )
+            value = unreadable()
+            if len(value) + _MAX_KEY_BYTES > most:
+                value = unreadable(whole=False)
             rejections.append((record.key and record.key[:_MAX_KEY_BYTES], value))
         return rejections
 

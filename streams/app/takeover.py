@@ -26,7 +26,7 @@ from typing import Any, Final
 from faust.types import TP
 
 from streams import clock
-from streams.app.inbox import Batch, Source
+from streams.app.inbox import Batch, Source, size_of
 from streams.app.retaking import Group, Retaking
 from streams.app.shard_task import Listener, Offsets, ShardTask
 from streams.app.unserved import Trouble, Unserved, trouble_of
@@ -151,7 +151,7 @@ class Fleet:
         source = self._sources[message.topic]
         room = self._room[message.partition]
         records, takeover = message.value
-        size = sum(record.serialized_value_size for record in records)  # -1 for none, which hurts nobody
+        size = sum(map(size_of, records))
         batch = Batch(source, records, takeover, event, size)
         if task.inbox.put(batch) and task.inbox.full:
             room.clear()

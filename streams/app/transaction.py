@@ -10,18 +10,21 @@ open transaction (KIP-98, KIP-360). Whoever can still commit is the owner, and h
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams import clock
 from streams.app.faults import Faults, NoFaults
+from streams.app.limits import Refused, TopicLimits
 from streams.errors import FairstreamError, OwnershipLost, StepAborted, Unavailable
 from streams.kafka import from_kafka
 from streams.wire import MAX_MESSAGE_BYTES, PARTITIONER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from confluent_kafka import Message
 
     from streams.kafka import KafkaSettings
     from streams.wire import TopicNames
@@ -40,6 +43,10 @@ _TOGETHER: Final = 500
 # A step's records wait in the producer's queue until it commits. The step is bounded, so the queue need not be:
 # `produce` never finds it full.
 _QUEUE_MESSAGES: Final = 1_000_000
+
+
+_TOO_LARGE: Final = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
+_FRAME_BYTES: Final = 256  # of a record in its batch, the mark of a forwarded one included, at most
 
 
 class Forward(NamedTuple):
@@ -96,10 +103,13 @@ class KafkaWriter:
         transactional_id: str,
         timeout_ms: int,
         faults: Faults | None = None,
+        limits: TopicLimits | None = None,
     ) -> None:
         self._names: Final = names
         self._shard: Final = shard
         self._faults: Final = faults or NoFaults()
+        self._limits: Final = limits or TopicLimits(names)
+        self._unsent = 0  # bytes given to the producer since the last flush; only counted where limits are low
         self._patience_s: Final = timeout_ms / 1000 + _GRACE_S
         self._undelivered: list[KafkaError] = []
         self._given_up = False
@@ -135,6 +145,7 @@ class KafkaWriter:
     def write(self, records: StepRecords) -> None:
         """See `Writer`."""
         faults, flush = self._faults, self._flush_for_fault
+        self._check_sizes(records)
         faults.at("before_begin", flush)
         self._undelivered.clear()
         try:
@@ -157,7 +168,10 @@ class KafkaWriter:
 
     def _send(self, records: StepRecords) -> None:
         """Rows, then what others read, then the journal, then the positions."""
-        names, shard, produce = self._names, self._shard, self._producer.produce
+        names, shard = self._names, self._shard
+        produce: Callable[..., None] = self._producer.produce
+        if self._limits.batch_bytes is not None:
+            produce = self._produce_apart
         state, dispatch = names.state, names.dispatch
         for key, value in records.rows:
             produce(state, value, key, shard)
@@ -183,6 +197,23 @@ class KafkaWriter:
             produce(names.journal, value, key, shard)
         key, value = records.positions
         produce(state, value, key, shard)
+
+    def _check_sizes(self, records: StepRecords) -> None:
+        """Abort a step before it is begun if Kafka is known not to take a dispatch: all of them are noted at once."""
+        limits, topic = self._limits, self._names.dispatch
+        if limits.largest_body is None:
+            return
+        if not all([limits.fits(topic, key, value) for key, value in records.dispatches]):  # noqa: C419 - note them all
+            raise StepAborted(f"dispatches are larger than {topic} takes, {limits.of(topic)} bytes")
+
+    def _produce_apart(self, topic: str, value: bytes | None, key: bytes | None, *place: Any, **more: Any) -> None:
+        """Produce so that no batch is larger than any topic takes: what is sent together is bounded."""
+        size = len(key or b"") + len(value or b"") + _FRAME_BYTES
+        if self._unsent + size > (self._limits.batch_bytes or 0):
+            self._flush()
+            self._unsent = 0
+        self._unsent += size
+        self._producer.produce(topic, value, key, *place, **more)
 
     def _count_dispatch_partitions(self, timeout_s: float) -> None:
         topic = self._names.dispatch
@@ -237,9 +268,11 @@ class KafkaWriter:
             why = error.str() if error is not None else "Kafka does not answer"
             raise Unavailable(f"{doing}: not done after {self._patience_s:g} s: {why}")
 
-    def _on_delivery(self, error: KafkaError | None, _message: object) -> None:
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._undelivered.append(error)
+            if error.code() in _TOO_LARGE:
+                self._limits.note(Refused(message.topic() or "", message.key(), message.value()))
 
     def _flush_for_fault(self) -> None:
         self._producer.flush(_SLICE_S)

@@ -24,4 +24,3 @@ DEAD_LETTERED: Final = "dead_lettered"  # attempts used up
 # Refused before the core sees it (`streams.wire`).
 INVALID: Final = "invalid"
 NOT_YOUR_TENANT: Final = "not_your_tenant"  # it stands on the intake topic of another tenant (`streams.gate`)
-NOT_YOUR_TENANT: Final = "not_your_tenant"  # it stands on the intake topic of another tenant (`streams.gate`)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from streams.core.effects import Effects, Revoke, Settlement
+from streams.core.inputs import Undeliverable
 from streams.errors import BadRecord
 from streams.wire.reading import Reader
 from streams.wire.schema import attribute_of
@@ -71,6 +72,8 @@ class JournalEntry(NamedTuple):
     settlements: tuple[Settlement, ...]
     rejections: tuple[RefusedRun, ...]
     counts: dict[str, int]
+    undeliverable: tuple[Undeliverable, ...] = ()  # applied after the policies and before everything else
+    largest_body: int | None = None  # bytes; of runs with more the requests were refused before the core; None: of none
 
 
 def encode_journal(
@@ -81,12 +84,19 @@ def encode_journal(
     policy_version: int,
     inputs: Iterable[InputRange],
     takeover: bool = False,
+    undeliverable: Sequence[Undeliverable] = (),
+    largest_body: int | None = None,
 ) -> bytes:
-    """Return the journal's value for a step. Its key is the shard's number as text.
-
-    An item takes about 100 bytes, and never more than 4 KB: a step of up to 4,000 inputs fits `MAX_MESSAGE_BYTES`.
-    """
+    """Return the journal's value for a step, of at most `STEP_BYTES`. Its key is the shard's number as text."""
     dispatches = effects.dispatches
+    rare: dict[str, object] = {}
+    if undeliverable:
+        rare["undeliverable"] = [
+            {"tenant": each.tenant, "run_id": each.run_id, "size": each.size, "limit": each.limit}
+            for each in undeliverable
+        ]
+    if largest_body is not None:
+        rare["largest_body"] = largest_body
     return orjson.dumps(
         {
             "shard": shard,
@@ -115,6 +125,7 @@ def encode_journal(
                 "position": [rejection.position for rejection in effects.rejections],
             },
             "counts": dict(effects.counts),
+            **rare,
         }
     )
 
@@ -135,6 +146,8 @@ def decode_journal(value: bytes | None) -> JournalEntry:
         tuple(Settlement(*row) for row in _rows("settlements", message.settlements, _SETTLEMENTS)),
         tuple(RefusedRun(*row) for row in _rows("rejections", message.rejections, _REJECTIONS)),
         message.counts,
+        tuple(Undeliverable(each.tenant, each.run_id, each.size, each.limit) for each in message.undeliverable),
+        message.largest_body,
     )
 
 

@@ -50,11 +50,12 @@ class Refusal(NamedTuple):
     original: bytes | None  # the unreadable value, cut after `MAX_ORIGINAL_BYTES`
     original_size: int | None
     original_key: bytes | None
+    left_out: int = 0  # bytes of payload, headers and max_tokens that did not fit; `position` tells where they are
 
 
 def encode_rejection(rejection: Rejection, position: Position, *, shard: int, step: int, at_ms: int) -> bytes:
     """Return the value that refuses a run. Its key is the tenant in UTF-8."""
-    head = {
+    head: dict[str, Any] = {
         "reason": rejection.reason,
         "detail": rejection.detail,
         "tenant": rejection.tenant,
@@ -67,6 +68,8 @@ def encode_rejection(rejection: Rejection, position: Position, *, shard: int, st
         "step": step,
         "at_ms": at_ms,
     }
+    if rejection.left_out:
+        head["left_out"] = rejection.left_out
     return body.splice(orjson.dumps(head), rejection.body)
 
 
@@ -81,8 +84,9 @@ def encode_unreadable(
     at_ms: int,
     reason: str = reasons.INVALID,
     tenant: str | None = None,
+    whole: bool = True,
 ) -> bytes:
-    """Return the value that sets a record aside, with its bytes.
+    """Return the value that sets a record aside, with its bytes unless it is told not to be `whole`.
 
     A shard's has no `tenant`, and the record's own key, whatever it is. The gate knows who wrote: its has the tenant
     whose topic that is, also as key, and step 0.
@@ -97,9 +101,9 @@ def encode_unreadable(
         "shard": shard,
         "step": step,
         "at_ms": at_ms,
-        "original": None if value is None else b64encode(value[:MAX_ORIGINAL_BYTES]).decode(),
+        "original": None if value is None or not whole else b64encode(value[:MAX_ORIGINAL_BYTES]).decode(),
         "original_size": None if value is None else len(value),
-        "original_key": None if key is None else b64encode(key[:MAX_ORIGINAL_BYTES]).decode(),
+        "original_key": None if key is None or not whole else b64encode(key[:MAX_ORIGINAL_BYTES]).decode(),
     }
     return orjson.dumps(message)
 
@@ -127,6 +131,7 @@ def decode_rejection(value: bytes | None) -> Refusal:
         message.original,
         message.original_size,
         message.original_key,
+        message.left_out,
     )
 
 

@@ -48,10 +48,14 @@ def topic_names(prefix: str) -> TopicNames:
     return TopicNames(*(prefix + topic.name for topic in TOPICS))
 
 
-# The largest record of ours is the journal of a step of 4,000 inputs with the longest names there may be. Such a
-# bound costs nothing while records are small, and what exceeds the topic's bound would stop a shard for ever.
+# Twice the largest record of ours, see `STEP_BYTES`. Such a bound costs nothing while records are small, and what
+# exceeds the topic's bound would stop a shard for ever.
 # A producer has a bound of its own: librdkafka's `message.max.bytes` (1 MB by default) must be set to this.
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+
+# What all of a step can come to in one record: its journal record, or the row of the runs that ended in it, with the
+# longest names there may be. The step is bounded so that they fit (`tests/unit/app/test_step_bounds.py`).
+STEP_BYTES: Final = 8 * 1024 * 1024
 
 _LARGE: Final = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
 

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from streams.app.inbox import Batch, Source
+from streams.app.inbox import Batch, Source, size_of
 from streams.app.intake import Reader
 from streams.app.step import Stepper
 from streams.app.transaction import StepRecords
 from streams.core.records import Record
 from streams.core.shard import Shard
-from streams.rows import POSITIONS, PositionsRecord, decode, decode_key
+from streams.rows import POSITIONS, PositionsRecord, RuntimeRow, decode, decode_key
 from streams.wire import encode_completion, encode_request, partition_for, topic_names
 
 NAMES = topic_names("runs.")
@@ -40,11 +40,11 @@ def completion(offset: int, run_id: str, tenant: str = "acme", tokens: int = 5) 
 
 
 def requests(*records: FakeRecord, generation: int = 1, event: object = None) -> Batch:
-    return Batch(Source.REQUESTS, list(records), generation, event, sum(len(each.value or b"") for each in records))
+    return Batch(Source.REQUESTS, list(records), generation, event, sum(map(size_of, records)))
 
 
 def completions(*records: FakeRecord, generation: int = 1, event: object = None) -> Batch:
-    return Batch(Source.COMPLETIONS, list(records), generation, event, sum(len(each.value or b"") for each in records))
+    return Batch(Source.COMPLETIONS, list(records), generation, event, sum(map(size_of, records)))
 
 
 def tenant_of(shard: int, shards: int) -> str:
@@ -105,7 +105,7 @@ def load_from(writer: FakeWriter, shard: int = 0, shards: int = 1) -> Callable[[
                 assert isinstance(row, PositionsRecord)
                 positions = row
             else:
-                assert not isinstance(row, PositionsRecord)
+                assert not isinstance(row, RuntimeRow)
                 records.append(row)
         core = Shard.load(shard, shards, records) if records else Shard(shard, shards)
         reign = PositionsRecord(positions.epoch + 1, dict(positions.applied), positions.partitions)

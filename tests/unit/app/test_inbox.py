@@ -2,7 +2,8 @@ import threading
 
 import pytest
 
-from streams.app.inbox import Inbox
+from streams.app import inbox as inbox_module
+from streams.app.inbox import Inbox, size_of
 from tests.unit.app.fakes import FakeRecord, completions, requests
 
 LARGE = 1 << 40
@@ -17,7 +18,7 @@ def make_inbox(max_records: int = 4, max_bytes: int = LARGE) -> tuple[Inbox, lis
 
 
 def records(first: int, number: int, size: int = 1) -> list[FakeRecord]:
-    return [FakeRecord(offset, b"x" * size) for offset in range(first, first + number)]
+    return [FakeRecord(offset, b"x" * size, None) for offset in range(first, first + number)]
 
 
 def test_batches_come_out_in_the_order_they_went_in() -> None:
@@ -80,3 +81,23 @@ def test_waiting_ends_with_a_batch_a_wake_or_the_time() -> None:
     threading.Timer(0.05, inbox.put, [requests(*records(0, 1))]).start()
     inbox.wait(60)
     assert inbox.take(1, LARGE)
+
+
+def test_keys_and_headers_are_counted_too() -> None:
+    """Whoever can write may put a megabyte into either; 8,000 of them would be 8 GB."""
+    record = FakeRecord(0, b"12345", b"123", headers=(("name", b"1234567"), ("n", b"")))
+    assert size_of(record) == 5 + 3 + 4 + 7 + 1
+    assert size_of(FakeRecord(0, None, None)) == 0
+
+
+def test_a_step_takes_in_only_so_many_bytes_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports count twice, since they may be named twice; of a large value no more than the longest names."""
+    monkeypatch.setattr(inbox_module, "MAX_NAMES_BYTES", 100)
+    inbox, _ = make_inbox(100)
+    inbox.put(completions(*records(0, 5, size=20), event="event"))
+    inbox.put(requests(*records(0, 9, size=20)))
+    taken = [[(batch.source.value, len(batch.records)) for batch in inbox.take(100, LARGE)] for _ in range(4)]
+    assert taken == [[("completions", 3)], [("completions", 2), ("requests", 1)], [("requests", 5)], [("requests", 3)]]
+    monkeypatch.setattr(inbox_module, "MAX_NAMES_BYTES", 3 * 3_060)
+    inbox.put(requests(*records(0, 5, size=100_000)))
+    assert [len(batch.records) for batch in inbox.take(100, LARGE)] == [3]

@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 
 from streams.app.inbox import Source
 from streams.app.intake import ASTRAY, FORWARDED_ON, SKIPPED, UNREADABLE, Reader
+from streams.app.limits import OVERHEAD_BYTES, TopicLimits
 from streams.core.inputs import Cancel, Completion, Submit
-from streams.wire import FORWARDED, encode_cancel
+from streams.wire import FORWARDED, encode_cancel, encode_request
 from tests.unit.app.fakes import NAMES, FakeRecord, completion, completions, request, requests, tenant_of
 
 READER = Reader(NAMES, 0, 1)
@@ -93,3 +94,34 @@ def test_no_record_whatever_it_holds_stops_the_shard(value: bytes, key: bytes | 
     for batch in (requests, completions):
         intake = READER.read([batch(FakeRecord(0, value, key, timestamp))], {})
         assert len(intake.unreadable) + len(intake.requests) + len(intake.completions) == 1
+
+
+def with_limits(shards: int = 1, **stated: int) -> Reader:
+    limits = TopicLimits(NAMES, lambda: {getattr(NAMES, topic): most for topic, most in stated.items()})
+    limits.refresh()
+    return Reader(NAMES, 0, shards, limits)
+
+
+def test_a_run_that_no_topic_takes_is_refused_at_the_door_and_its_neighbours_are_not() -> None:
+    value = encode_request(tenant="acme", run_id="big", workflow="w", payload="x" * 100_000)
+    cancel = encode_cancel(tenant="acme", run_id="big")
+    batch = requests(request(0), FakeRecord(1, value), FakeRecord(2, cancel), request(3))
+    intake = with_limits(dispatch=100_000).read([batch], {})
+    assert [each.position for each in intake.requests] == [0, 2, 3]
+    (refused,) = intake.refused
+    assert (refused.tenant, refused.run_id, refused.reason, refused.position) == ("acme", "big", "too_large", 1)
+    assert (refused.limit, refused.value, refused.retry_after_ms) == (90_272, 100_014, None)
+    assert intake.counts == {"refused": 1, "refused.too_large": 1}
+    assert not with_limits().read([batch], {}).refused
+
+
+@pytest.mark.parametrize("source", list(Source))
+def test_what_is_too_large_to_be_forwarded_is_set_aside(source: Source) -> None:
+    tenant = tenant_of(1, 2)
+    record = request(4, tenant) if source is Source.REQUESTS else completion(4, "run", tenant)
+    batch = requests(record) if source is Source.REQUESTS else completions(record)
+    intake = with_limits(2, **{source.value: OVERHEAD_BYTES + len(record.value or b"")}).read([batch], {})
+    assert intake.forwards == []
+    assert [(each.record.offset, each.error.field) for each in intake.unreadable] == [(4, "value")]
+    assert intake.counts == {UNREADABLE: 1}
+    assert len(with_limits(2, **{source.value: OVERHEAD_BYTES + 4_096}).read([batch], {}).forwards) == 1

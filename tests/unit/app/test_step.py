@@ -1,12 +1,23 @@
 import pytest
 
+from streams.app.intake import Reader
+from streams.app.limits import TopicLimits
 from streams.app.step import Stepper
-from streams.core.inputs import SetPolicy
+from streams.core.inputs import SetPolicy, Undeliverable
 from streams.core.policy import Policy, Window
+from streams.core.shard import Shard
 from streams.errors import StepAborted
 from streams.rows import PositionsRecord, decode, decode_key
-from streams.wire import Assignment, Revocation, decode_dispatch, decode_journal, decode_rejection, encode_cancel
-from tests.unit.app.fakes import FakeRecord, FakeWriter, completion, completions, load_from, request, requests
+from streams.wire import (
+    Assignment,
+    Revocation,
+    decode_dispatch,
+    decode_journal,
+    decode_rejection,
+    encode_cancel,
+    encode_request,
+)
+from tests.unit.app.fakes import NAMES, FakeRecord, FakeWriter, completion, completions, load_from, request, requests
 
 
 @pytest.fixture
@@ -111,3 +122,54 @@ def test_to_confirm_is_to_write_the_positions_and_nothing_else(stepper: Stepper,
     confirmed = writer.written[1]
     assert confirmed.positions == writer.written[0].positions
     assert (confirmed.rows, confirmed.dispatches, confirmed.rejections, confirmed.journal) == ([], [], [], None)
+
+
+def limited(writer: FakeWriter, **stated: int) -> Stepper:
+    """A stepper whose topics take less than ours."""
+    limits = TopicLimits(NAMES, lambda: {getattr(NAMES, topic): most for topic, most in stated.items()})
+    limits.refresh()
+    reader = Reader(NAMES, 0, 1, limits)
+    positions = PositionsRecord(1, {}, {"requests": 1, "completions": 1})
+    given = [Undeliverable("acme", "unheard-of", 200_000, 100_000)]
+    return Stepper(Shard(0, 1), positions, writer, reader, shard=0, undeliverable=given)
+
+
+def large(offset: int, run_id: str) -> FakeRecord:
+    return FakeRecord(offset, encode_request(tenant="acme", run_id=run_id, workflow="w", payload="x" * 150_000))
+
+
+def test_what_is_undeliverable_is_an_input_of_the_first_step_and_in_its_journal(writer: FakeWriter) -> None:
+    writer.failures.append(StepAborted())
+    stepper = limited(writer)
+    with pytest.raises(StepAborted):
+        stepper.step([], (), 1_000)
+    stepper.step([], (), 1_000)
+    stepper.step([], (), 1_001)
+    first, second = (decode_journal(step.journal[1]) for step in writer.written if step.journal)
+    assert first.undeliverable == (Undeliverable("acme", "unheard-of", 200_000, 100_000),)
+    assert first.counts == {"unknown": 1}
+    assert second.undeliverable == ()
+
+
+def test_a_run_refused_at_the_door_is_in_the_journal_and_the_journal_says_by_which_rule(writer: FakeWriter) -> None:
+    limited(writer, dispatch=100_000).step([requests(large(0, "big"), request(1))], (), 1_000)
+    (step,) = writer.written
+    entry = decode_journal(step.journal[1] if step.journal else None)
+    assert entry.largest_body == 90_272
+    assert [(each.run_id, each.reason, each.position) for each in entry.rejections] == [("big", "too_large", 0)]
+    assert [each.run_id for each in entry.decisions] == ["run-1"]
+    assert entry.counts["refused.too_large"] == 1
+    refusal = decode_rejection(step.rejections[0][1])
+    assert (refusal.reason, refusal.limit, refusal.left_out) == ("too_large", 90_272, 0)
+    assert len(refusal.payload_json) == 150_002
+
+
+def test_a_rejection_that_would_not_fit_goes_without_the_bytes(writer: FakeWriter) -> None:
+    bad = FakeRecord(2, b"{" * 200_000, b"k" * 100_000)
+    limited(writer, rejected=100_000).step([requests(large(0, "one"), large(1, "one"), bad)], (), 1_000)
+    rejections = writer.written[0].rejections
+    assert max(len(key or b"") + len(value) for key, value in rejections) < 5_000
+    duplicate, unreadable = (decode_rejection(value) for _, value in rejections)
+    assert (duplicate.run_id, duplicate.payload_json, duplicate.left_out) == ("one", b"", 150_014)
+    assert (unreadable.original, unreadable.original_key, unreadable.original_size) == (None, None, 200_000)
+    assert (duplicate.position.offset, unreadable.position.offset) == (1, 2)

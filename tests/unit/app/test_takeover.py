@@ -397,10 +397,6 @@ class Message:
         self.value = Fetched(records, takeover)
 
 
-class Record(FakeRecord):
-    serialized_value_size = 1
-
-
 class Event:
     def __init__(self, message: Message, acked: list[Event] | None = None) -> None:
         self.message = message
@@ -411,7 +407,7 @@ class Event:
 
 
 def batch(offset: int, number: int = 1, takeover: int = 1, shard: int = 0) -> Event:
-    return Event(Message(NAMES.requests, shard, takeover, [Record(offset + n, b"x") for n in range(number)]))
+    return Event(Message(NAMES.requests, shard, takeover, [FakeRecord(offset + n, b"x") for n in range(number)]))
 
 
 def test_a_full_inbox_holds_its_own_shard_up_and_nobody_else() -> None:

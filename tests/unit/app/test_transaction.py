@@ -10,10 +10,12 @@ from confluent_kafka import KafkaError, KafkaException
 
 from streams.app import transaction
 from streams.app.faults import POINTS
+from streams.app.limits import OVERHEAD_BYTES, TopicLimits
 from streams.app.transaction import Forward, KafkaWriter, StepRecords
+from streams.core.effects import Dispatch
 from streams.errors import FairstreamError, OwnershipLost, StepAborted, Unavailable
 from streams.kafka import KafkaSettings
-from streams.wire import FORWARDED
+from streams.wire import FORWARDED, encode_dispatch
 from tests.unit.app.fakes import NAMES
 
 FENCED = KafkaError(KafkaError._FENCED, "fenced", fatal=True)
@@ -42,6 +44,7 @@ class FakeProducer:
         self.failures: dict[str, list[BaseException | None]] = {}
         self.in_queue = 0
         self.lost: list[KafkaError] = []
+        self.lost_record: Any = None
 
     def _call(self, verb: str) -> None:
         self.calls.append(verb)
@@ -72,7 +75,7 @@ class FakeProducer:
 
     def flush(self, _timeout: float) -> int:
         for error in self.lost:
-            self.conf["on_delivery"](error, None)
+            self.conf["on_delivery"](error, self.lost_record)
         self._call("flush")
         return self.in_queue
 
@@ -89,8 +92,8 @@ class Clock:
 
 
 @pytest.fixture
-def make(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[KafkaWriter, FakeProducer]]:
-    def build() -> tuple[KafkaWriter, FakeProducer]:
+def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[KafkaWriter, FakeProducer]]:
+    def build(limits: TopicLimits | None = None) -> tuple[KafkaWriter, FakeProducer]:
         made: list[FakeProducer] = []
 
         def producer(conf: dict[str, Any]) -> FakeProducer:
@@ -100,14 +103,19 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[KafkaWriter, Fak
         monkeypatch.setattr(transaction, "Producer", producer)
         monkeypatch.setattr(transaction, "clock", Clock())
         writer = KafkaWriter(
-            KafkaSettings(servers="nowhere:9092"), NAMES, shard=2, transactional_id="fairstream-2", timeout_ms=5_000
+            KafkaSettings(servers="nowhere:9092"),
+            NAMES,
+            shard=2,
+            transactional_id="fairstream-2",
+            timeout_ms=5_000,
+            limits=limits,
         )
         return writer, made[0]
 
     return build
 
 
-Make = Callable[[], tuple[KafkaWriter, FakeProducer]]
+Make = Callable[..., tuple[KafkaWriter, FakeProducer]]
 
 
 def test_the_order_of_a_step_is_rows_sends_journal_positions(make: Make) -> None:
@@ -269,3 +277,47 @@ def test_faults_are_asked_at_every_point_in_order(make: Make, monkeypatch: pytes
     monkeypatch.setattr(writer, "_faults", points)
     writer.write(RECORDS)
     assert tuple(points.asked) == POINTS
+
+
+def limits_of(**stated: int) -> TopicLimits:
+    made = TopicLimits(NAMES, lambda: {getattr(NAMES, topic): most for topic, most in stated.items()})
+    made.refresh()
+    return made
+
+
+DISPATCH = encode_dispatch(
+    Dispatch(1, "acme", "r-1", "w", "default", 1, 5, 1_000, None, b'{"payload":1}', 0, 1, 0, 0), 0, 1, 1
+)
+
+
+@pytest.mark.parametrize("code", [KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE])
+def test_a_record_that_kafka_finds_too_large_aborts_the_step_and_is_noted(make: Make, code: int) -> None:
+    limits = TopicLimits(NAMES)
+    writer, producer = make(limits)
+    producer.lost = [KafkaError(code)]
+    producer.lost_record = SimpleNamespace(topic=lambda: NAMES.dispatch, key=lambda: b"r-1", value=lambda: DISPATCH * 2)
+    with pytest.raises(StepAborted):
+        writer.write(RECORDS)
+    assert producer.calls[-1] == "abort"
+    assert [(each.topic, each.key, each.value) for each in limits._refused] == [(NAMES.dispatch, b"r-1", DISPATCH * 2)]
+
+
+def test_a_dispatch_that_is_known_not_to_fit_aborts_the_step_before_it_is_begun(make: Make) -> None:
+    limits = limits_of(dispatch=100_000)
+    writer, producer = make(limits)
+    big = DISPATCH.replace(b'"payload":1', b'"payload":"' + b"x" * 100_000 + b'"')
+    records = StepRecords((b"p", b"positions"), dispatches=[(b"1", big), (b"2", DISPATCH), (b"3", big)])
+    with pytest.raises(StepAborted, match=r"larger than runs\.dispatch takes, 100000 bytes"):
+        writer.write(records)
+    assert producer.calls == []
+    assert [each.key for each in limits._refused] == [b"1", b"3"]
+    writer.write(StepRecords((b"p", b"positions"), dispatches=[(b"2", DISPATCH)]))
+    assert producer.calls[-1] == "commit"
+
+
+def test_where_a_topic_takes_less_than_a_batch_no_batch_is_larger(make: Make) -> None:
+    writer, producer = make(limits_of(rejected=100_000))
+    writer.write(StepRecords((b"p", b"positions"), rows=[(b"k", b"x" * 30_000)] * 8))
+    between = "".join("." if call == "produce" else "|" for call in producer.calls if call in ("produce", "flush"))
+    assert between == "...|...|...|"
+    assert 3 * 30_000 < 100_000 - OVERHEAD_BYTES < 4 * 30_000

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from streams.core.effects import Dispatch, Effects, Rejection, Revoke, Settlement
+from streams.core.inputs import Undeliverable
 from streams.errors import BadRecord
 from streams.wire import Decision, InputRange, JournalEntry, RefusedRun, decode_journal, encode_journal
 from streams.wire.topics import MAX_MESSAGE_BYTES
@@ -73,6 +74,16 @@ def test_a_step_in_which_nothing_happened() -> None:
     entry = decode_journal(value)
     assert (entry.step, entry.now_ms, entry.takeover, entry.policy_version) == (1, 5, False, -1)
     assert not any((entry.inputs, entry.decisions, entry.revokes, entry.settlements, entry.rejections, entry.counts))
+
+
+def test_what_no_topic_takes_is_an_input_of_its_own() -> None:
+    given = (Undeliverable("acme", "r-1", 2_000_000, 1_048_588), Undeliverable("acme", "r-2", 2_000_000, None))
+    value = encode_journal(
+        Effects(1, 5), shard=0, epoch=1, policy_version=-1, inputs=(), undeliverable=given, largest_body=1_000
+    )
+    assert_conforms(value, "journal")
+    entry = decode_journal(value)
+    assert (entry.undeliverable, entry.largest_body) == (given, 1_000)
 
 
 def test_payloads_stay_out_of_it() -> None:
