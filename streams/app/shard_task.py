@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams import clock
 from streams.app.inbox import Inbox
+from streams.app.shard_clock import ShardClock
 from streams.errors import ConfigError, FairstreamError, OwnershipLost, StepAborted, Unavailable
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class ShardTask(threading.Thread):
         self._busy_since: float | None = None
         self._parts: ShardParts | None = None
         self._stepper: Stepper
+        self._clock: ShardClock
         self._next_status = 0.0
 
     # --- from any thread
@@ -154,6 +156,7 @@ class ShardTask(threading.Thread):
         self._parts.writer.fence()
         self._fenced = True
         self._stepper = self._parts.load()
+        self._clock = ShardClock(self._stepper.core.now_ms)
         self.opened.set_result(dict(self._stepper.positions.applied))
         while not self._closing.is_set():
             self._answer()
@@ -189,8 +192,7 @@ class ShardTask(threading.Thread):
         return due is not None and due <= self._now_ms()
 
     def _now_ms(self) -> int:
-        """The shard's time, which does not go back when the clock does: else what is due at once would wait for it."""
-        return max(clock.now_ms(), self._stepper.core.now_ms)
+        return max(self._clock.now_ms(), self._stepper.core.now_ms)
 
     def _idle_s(self) -> float:
         due = self._stepper.core.next_timer_ms()
