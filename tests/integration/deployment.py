@@ -48,7 +48,8 @@ class Deployment:
     def prove(self, deadline_s: float = 60.0) -> Evidence:
         """Wait until everything is served, and prove that all is as it must be."""
         evidence = gather_when_drained(self.servers, self.prefix, self.shards, deadline_s)
-        assert [*problems(evidence), *problems_when_drained(evidence)] == []
+        found = [*problems(evidence), *problems_when_drained(evidence)]
+        assert not found, f"{len(found)} problems: {found[:20]}"
         return evidence
 
 

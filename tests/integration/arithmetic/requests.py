@@ -15,9 +15,9 @@ from tests.integration.topics import Seen
 
 Place = tuple[str, int, int]  # topic without its prefix, partition, offset
 
-# Said to a run that was accepted: it is given up. The rest is said at the door, and two of them at either place.
+# Said to a run that was accepted: it is given up. The rest is said at the door, and three of them at either place.
 AFTER_ADMISSION = {reasons.EXPIRED, reasons.DEAD_LETTERED}
-AT_EITHER = {reasons.OVERLOADED, reasons.UNKNOWN_TENANT}
+AT_EITHER = {reasons.OVERLOADED, reasons.TOO_LARGE, reasons.UNKNOWN_TENANT}
 
 
 @dataclass
@@ -52,7 +52,7 @@ def perhaps_accepted(evidence: Evidence) -> set[Run]:
 def each_answered_once(evidence: Evidence) -> Iterator[str]:
     """No record is refused twice, what cannot be read is refused, and nothing is refused that nobody asked for."""
     records, refused = _sorted(evidence), _reasons(evidence)
-    known = {place for place, _ in records.submits} | {*records.unreadable}
+    known = {place for place, _ in records.submits} | {*records.unreadable, *records.astray}
     for place, why in refused.items():
         if len(why) > 1:
             yield f"{_shown(place)} was refused {len(why)} times: {why}"
@@ -85,12 +85,12 @@ def refused_as_the_journal_says(evidence: Evidence) -> Iterator[str]:
 
 
 def forwarded_once(evidence: Evidence) -> Iterator[str]:
-    """A record on the wrong partition has one copy on the right one."""
-    records = _sorted(evidence)
+    """A record on the wrong partition has one copy on the right one, or was refused because none could be written."""
+    records, refused = _sorted(evidence), _reasons(evidence)
     for place in records.astray:
         topic, shard, offset = place
         times = records.copies[f"{getattr(evidence.names, topic)}:{shard}:{offset}"]
-        if times != 1:
+        if times + len(refused[place]) != 1:
             yield f"{_shown(place)} is of another shard's tenant and was forwarded {times} times"
 
 

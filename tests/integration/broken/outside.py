@@ -1,7 +1,4 @@
-"""A scheduler that is broken on purpose: it sends its dispatches outside the step's transaction.
-
-Run in place of `streams.app`, to show that the kill test can fail.
-"""
+"""A scheduler that is broken on purpose: it sends its dispatches outside the step's transaction."""
 
 import sys
 
