@@ -40,6 +40,19 @@ _GRACE_S: Final = 10.0
 # instead of 6). Not all to one: a share group hands out 2,000 records of a partition at most.
 _TOGETHER: Final = 500
 
+# Kafka has ended the transaction, or forgotten the producer (one that writes nothing for a week), or a topic that it
+# wrote to was made anew. This producer will not get any further, and another one will.
+_NEEDS_FENCE: Final = frozenset(
+    {
+        "INVALID_PRODUCER_ID_MAPPING",
+        "INVALID_TXN_STATE",
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "UNKNOWN_PRODUCER_ID",
+        "_GAPLESS_GUARANTEE",
+        "_INCONSISTENT",
+    }
+)
+
 # A step's records wait in the producer's queue until it commits. The step is bounded, so the queue need not be:
 # `produce` never finds it full.
 _QUEUE_MESSAGES: Final = 1_000_000
@@ -255,7 +268,7 @@ class KafkaWriter:
                 if error.txn_requires_abort():
                     raise _MustAbort(error) from raised
                 failure = _final(error)
-                if not error.retriable() and not isinstance(failure, Unavailable):
+                if _needs_fence(error) or not (error.retriable() or isinstance(failure, Unavailable)):
                     raise failure from raised
                 self._check_patience(deadline, doing, error)
             else:
@@ -291,4 +304,10 @@ def _final(error: KafkaError) -> FairstreamError:
     mapped = from_kafka(error, "writing a step")
     if isinstance(mapped, OwnershipLost):
         return OwnershipLost(f"another scheduler serves the shard now: {error.str()}")
+    if _needs_fence(error):
+        return Unavailable(f"only a new writer can tell whether the step was written: {error.str()}")
     return mapped
+
+
+def _needs_fence(error: KafkaError) -> bool:
+    return error.name() in _NEEDS_FENCE

@@ -232,6 +232,16 @@ def test_what_cannot_be_mended_is_an_error_of_its_own(make: Make) -> None:
     assert not isinstance(caught.value, StepAborted | OwnershipLost)
 
 
+@pytest.mark.parametrize("code", [KafkaError.INVALID_TXN_STATE, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER])
+@pytest.mark.parametrize("fatal", [True, False])
+def test_a_writer_that_kafka_has_forgotten_does_not_try_for_ever(make: Make, code: int, fatal: bool) -> None:
+    writer, producer = make()
+    producer.failures["commit"] = [KafkaException(KafkaError(code, "not like this", fatal=fatal))] * 100
+    with pytest.raises(Unavailable, match="only a new writer can tell whether the step was written: not like this"):
+        writer.write(RECORDS)
+    assert producer.calls.count("commit") == 1
+
+
 @pytest.mark.parametrize("verb", ["init", "commit"])
 def test_patience_ends_a_little_after_the_transaction(make: Make, verb: str) -> None:
     writer, producer = make()
