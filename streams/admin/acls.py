@@ -2,8 +2,8 @@
 
 Kafka allows whoever may read, write or alter a thing to describe it too, and whoever may alter its settings to see
 them; so that is not said again. Names are whole ones (Kafka's `LITERAL`): a prefix would reach into a deployment whose
-own prefix begins with ours. No role may change rights: that takes `Alter` on the cluster, and is for whoever hands out
-the roles.
+own prefix begins with ours. Only what is not known yet is named by its beginning: the intake topics of tenants, and
+gates. No role may change rights: that takes `Alter` on the cluster, and is for whoever hands out the roles.
 
 Here everything is pure; `apply` alone talks to Kafka.
 """
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streams.admin.kafka import Binding, acls_of, add_acls
 from streams.errors import ConfigError
 from streams.kafka import KafkaSettings, scheduler_group, transactional_id
+from streams.wire.intakes import intake_prefix, intake_topic
 from streams.wire.topics import TOPICS
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Role(StrEnum):
     WORKER = "worker"
     AUDITOR = "auditor"  # reads everything
     OPERATOR = "operator"  # sees what is shown to people: status, refusals, policy
+    GATE = "gate"  # passes on what stands on the tenants' own topics
     ADMIN = "admin"  # makes topics, states the policy, prepares the workers' group
 
 
@@ -62,6 +64,11 @@ class Right(NamedTuple):
     resource: Resource
     name: str
     operation: Operation
+    prefixed: bool = False  # on everything whose name begins so
+
+    def thing(self) -> tuple[Resource, str, bool]:
+        """Return what it is about."""
+        return self.resource, self.name, self.prefixed
 
 
 READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
@@ -85,10 +92,17 @@ _ON_TOPICS: Final[dict[Role, dict[str, tuple[Operation, ...]]]] = {
     Role.WORKER: {"dispatch": (READ,), "completions": (WRITE,)},
     Role.AUDITOR: dict.fromkeys(_ALL_TOPICS, (READ,)),
     Role.OPERATOR: {"status": (READ,), "rejected": (READ,), "policy": (READ,)},
+    Role.GATE: {"requests": (WRITE,), "rejected": (WRITE,)},
     Role.ADMIN: {
         **dict.fromkeys(_ALL_TOPICS, (DESCRIBE, Operation.CREATE, Operation.ALTER_CONFIGS)),
         "policy": (READ, WRITE, Operation.CREATE, Operation.ALTER_CONFIGS),
     },
+}
+
+# On the intake topics of all tenants.
+_ON_INTAKES: Final[dict[Role, tuple[Operation, ...]]] = {
+    Role.GATE: (READ,),
+    Role.ADMIN: (DESCRIBE, Operation.CREATE, Operation.ALTER_CONFIGS),
 }
 
 # On the group that the role joins; the admin's is the workers', whose settings are the broker's to keep.
@@ -96,6 +110,7 @@ _ON_GROUP: Final[dict[Role, tuple[Operation, ...]]] = {
     Role.SCHEDULER: (READ,),
     Role.PRODUCER: (READ,),
     Role.WORKER: (READ, Operation.DESCRIBE_CONFIGS),
+    Role.GATE: (READ,),
     Role.ADMIN: (Operation.ALTER_CONFIGS,),
 }
 
@@ -109,11 +124,24 @@ class Outcome(NamedTuple):
     held: tuple[Right, ...]  # before
 
 
-def rights(role: Role, kafka: KafkaSettings, *, shards: int = 1, group: str | None = None) -> tuple[Right, ...]:
+def rights(
+    role: Role,
+    kafka: KafkaSettings,
+    *,
+    shards: int = 1,
+    group: str | None = None,
+    own_topic_of: str | None = None,
+) -> tuple[Right, ...]:
     """Return what a role needs, each thing's together. `group` is the one it joins, if it is not the usual one.
 
-    A scheduler has a transactional id for each of `shards`. Raises `ConfigError` for a group that it does not join.
+    A scheduler has a transactional id for each of `shards`. A producer with `own_topic_of` files for that tenant only,
+    through a gate, and sees nobody's refusals. Raises `ConfigError` for a group that the role does not join, and for
+    an own topic of another role; `BadRecord` for a tenant that cannot have one.
     """
+    if own_topic_of is not None:
+        if role is not Role.PRODUCER or group is not None:
+            raise ConfigError("is for producers, who then join no group", field="own_topic_of", value=own_topic_of)
+        return (Right(Resource.TOPIC, intake_topic(kafka.prefix, own_topic_of), WRITE),)
     found = [
         Right(Resource.TOPIC, kafka.prefix + topic, operation)
         for topic, operations in _ON_TOPICS[role].items()
@@ -122,8 +150,13 @@ def rights(role: Role, kafka: KafkaSettings, *, shards: int = 1, group: str | No
     joined = _joined(role, kafka, group)
     if joined is not None:
         found += [Right(Resource.GROUP, joined, operation) for operation in _ON_GROUP[role]]
-    # Joined by nobody; but a reader that joins no group has to ask who coordinates this one.
-    found.append(Right(Resource.GROUP, kafka.reader_group, DESCRIBE))
+    intakes = intake_prefix(kafka.prefix)
+    found += [Right(Resource.TOPIC, intakes, operation, prefixed=True) for operation in _ON_INTAKES.get(role, ())]
+    if role is Role.GATE:
+        found.append(Right(Resource.TRANSACTIONAL_ID, f"{kafka.gate_group}-", WRITE, prefixed=True))
+    else:
+        # Joined by nobody; but a reader that joins no group has to ask who coordinates this one.
+        found.append(Right(Resource.GROUP, kafka.reader_group, DESCRIBE))
     if role is Role.SCHEDULER:
         assert joined is not None, "schedulers are a group"
         ids = (transactional_id(joined, shard) for shard in range(shards))
@@ -163,12 +196,13 @@ def apply(admin: AdminClient, principal: str, wanted: Iterable[Right]) -> Outcom
 
 def commands(principal: str, wanted: Iterable[Right], servers: str) -> Iterator[str]:
     """Yield the same as commands for `kafka-acls.sh`, which comes with Kafka: one for each thing."""
-    for (resource, name), those in groupby(wanted, key=lambda right: (right.resource, right.name)):
-        operations = [word for right in those for word in ("--operation", right.operation)]
-        who = ["--allow-principal", check_principal(principal)]
-        yield shlex.join(
-            ["kafka-acls.sh", "--bootstrap-server", servers, "--add", *who, *operations, f"--{resource}", name]
-        )
+    for (resource, name, prefixed), those in groupby(wanted, key=Right.thing):
+        words = ["kafka-acls.sh", "--bootstrap-server", servers, "--add"]
+        words += ["--allow-principal", check_principal(principal)]
+        words += [word for right in those for word in ("--operation", right.operation)]
+        if prefixed:
+            words += ["--resource-pattern-type", "prefixed"]
+        yield shlex.join([*words, f"--{resource}", name])
 
 
 def _joined(role: Role, kafka: KafkaSettings, group: str | None) -> str | None:
@@ -176,6 +210,7 @@ def _joined(role: Role, kafka: KafkaSettings, group: str | None) -> str | None:
         Role.SCHEDULER: scheduler_group(kafka.prefix),
         Role.PRODUCER: f"{kafka.prefix}producers",
         Role.WORKER: kafka.worker_group,
+        Role.GATE: kafka.gate_group,
         Role.ADMIN: kafka.worker_group,
     }
     if group is not None and role not in usual:
@@ -184,4 +219,5 @@ def _joined(role: Role, kafka: KafkaSettings, group: str | None) -> str | None:
 
 
 def _binding(right: Right) -> Binding:
-    return Binding(right.resource.name, right.name, right.operation.name)
+    pattern = "PREFIXED" if right.prefixed else "LITERAL"
+    return Binding(right.resource.name, right.name, right.operation.name, pattern)

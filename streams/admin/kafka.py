@@ -39,11 +39,12 @@ class Cluster(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """An operation that is allowed on the thing of this whole name, from any host: names of confluent-kafka's enums."""
+    """An operation that is allowed on the thing of this name, from any host: names of confluent-kafka's enums."""
 
     resource: str
     name: str
     operation: str
+    pattern: str  # LITERAL: that one; PREFIXED: all whose names begin so
 
 
 class _Admin(AdminClient):
@@ -128,11 +129,11 @@ def set_topic_configs(admin: AdminClient, name: str, configs: Mapping[str, str])
 
 
 def acls_of(admin: AdminClient, principal: str) -> frozenset[Binding]:
-    """Return what a principal is allowed on things that are named in full, from any host."""
+    """Return what a principal is allowed, from any host."""
     wanted = AclBindingFilter(
         ResourceType.ANY,
         None,  # type: ignore[arg-type] # any; so says the documentation
-        ResourcePatternType.LITERAL,
+        ResourcePatternType.ANY,
         principal,
         _ANY_HOST,
         AclOperation.ANY,
@@ -140,7 +141,9 @@ def acls_of(admin: AdminClient, principal: str) -> frozenset[Binding]:
     )
     with mapped_errors(f"reading the rights of {principal}"):
         found = admin.describe_acls(wanted, request_timeout=TIMEOUT_S).result()
-    return frozenset(Binding(acl.restype.name, acl.name, acl.operation.name) for acl in found)
+    return frozenset(
+        Binding(acl.restype.name, acl.name, acl.operation.name, acl.resource_pattern_type.name) for acl in found
+    )
 
 
 def add_acls(admin: AdminClient, principal: str, bindings: Iterable[Binding]) -> None:
@@ -149,13 +152,13 @@ def add_acls(admin: AdminClient, principal: str, bindings: Iterable[Binding]) ->
         AclBinding(
             ResourceType[resource],
             name,
-            ResourcePatternType.LITERAL,
+            ResourcePatternType[pattern],
             principal,
             _ANY_HOST,
             AclOperation[operation],
             AclPermissionType.ALLOW,
         )
-        for resource, name, operation in bindings
+        for resource, name, operation, pattern in bindings
     ]
     if not acls:
         return

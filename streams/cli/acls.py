@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 
 def acls(
     *,
-    role: Annotated[str, typer.Option(metavar="ROLE", help="scheduler, producer, worker, auditor, operator or admin.")],
+    role: Annotated[
+        str, typer.Option(metavar="ROLE", help="scheduler, producer, worker, auditor, operator, gate or admin.")
+    ],
     principal: Annotated[str, typer.Option(metavar="User:NAME", help="Who is to have it, as Kafka knows them.")],
     group: Annotated[
         str | None, typer.Option(help="The consumer or share group that they join, if not the usual one.")
     ] = None,
     shards: options.Shards = 1,
+    own_topic_of: Annotated[
+        str | None,
+        typer.Option(metavar="TENANT", help="With --role producer: only this tenant's, through a gate."),
+    ] = None,
     grant: Annotated[bool, typer.Option("--apply", help="Grant what is missing; takes Alter on the cluster.")] = False,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,
@@ -40,7 +46,7 @@ def acls(
 
     settings = options.kafka_settings(kafka, prefix, kafka_config)
     library.check_principal(principal)
-    wanted = library.rights(library.role_named(role), settings, shards=shards, group=group)
+    wanted = library.rights(library.role_named(role), settings, shards=shards, group=group, own_topic_of=own_topic_of)
     granted: tuple[Right, ...] = ()
     if grant:
         granted = library.apply(admin_client(settings), principal, wanted).granted
@@ -65,8 +71,8 @@ def acls(
 def _show(rights: Iterable[Right]) -> None:
     """One line a thing."""
     lines = [
-        (resource, name, ", ".join(right.operation for right in those))
-        for (resource, name), those in groupby(rights, key=lambda right: (right.resource, right.name))
+        (resource, name + "*" * prefixed, ", ".join(right.operation for right in those))
+        for (resource, name, prefixed), those in groupby(rights, key=lambda right: right.thing())
     ]
     wide = max(len(name) for _, name, _ in lines)
     for resource, name, operations in lines:

@@ -10,6 +10,7 @@ import pytest
 from streams.admin.acls import Operation, Resource, Right, Role, check_principal, commands, rights, role_named
 from streams.errors import ConfigError
 from streams.kafka import KafkaSettings
+from streams.wire import intake_topic
 
 KAFKA = KafkaSettings(servers="broker:9093", prefix="runs.")
 TOPICS = KAFKA.topics
@@ -20,12 +21,12 @@ def writers(topic: str) -> set[Role]:
 
 
 def test_each_topic_is_written_by_those_of_the_design_only() -> None:
-    scheduler, producer, worker, admin = Role.SCHEDULER, Role.PRODUCER, Role.WORKER, Role.ADMIN
+    scheduler, producer, worker, gate, admin = Role.SCHEDULER, Role.PRODUCER, Role.WORKER, Role.GATE, Role.ADMIN
     assert {topic: writers(topic) for topic in TOPICS} == {
-        TOPICS.requests: {producer, scheduler},
+        TOPICS.requests: {producer, gate, scheduler},
         TOPICS.completions: {worker, scheduler},
         TOPICS.dispatch: {scheduler},
-        TOPICS.rejected: {scheduler},
+        TOPICS.rejected: {scheduler, gate},
         TOPICS.policy: {admin},
         TOPICS.journal: {scheduler},
         TOPICS.state: {scheduler},
@@ -54,6 +55,25 @@ def test_a_scheduler_has_a_transactional_id_for_each_shard_and_no_more() -> None
 
     assert ids(2, None) == ["fairstream-0", "fairstream-1"]
     assert ids(1, "mine") == ["mine-0"]
+
+
+def test_a_producer_of_one_tenant_may_write_to_its_own_topic_and_do_nothing_else() -> None:
+    assert rights(Role.PRODUCER, KAFKA, own_topic_of="a/b") == (
+        Right(Resource.TOPIC, "runs.requests.of.a_2fb", Operation.WRITE),
+    )
+    with pytest.raises(ConfigError, match="producers"):
+        rights(Role.GATE, KAFKA, own_topic_of="a")
+    with pytest.raises(ConfigError, match="no group"):
+        rights(Role.PRODUCER, KAFKA, own_topic_of="a", group="g")
+
+
+def test_a_gate_reads_the_topics_of_all_tenants_and_what_stands_beside_them_is_not_read() -> None:
+    read = [right for right in rights(Role.GATE, KAFKA) if right.resource is Resource.TOPIC and right.prefixed]
+    assert read == [Right(Resource.TOPIC, "runs.requests.of.", Operation.READ, prefixed=True)]
+    assert intake_topic("runs.", "acme").startswith(read[0].name)
+    assert not any(topic.startswith(read[0].name) for topic in TOPICS)
+    [command] = commands("User:gate", read, "a:1")
+    assert "--operation Read --resource-pattern-type prefixed --topic runs.requests.of." in command
 
 
 def test_a_group_of_ones_own_replaces_the_usual_one() -> None:
