@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from streams.app.inbox import Batch, Source
@@ -17,13 +19,17 @@ from tests.unit.app.fakes import NAMES, FakeRecord, FakeWriter, load_from
 class Story:
     """Topics as lists of what is seen in them, and the shards that write them."""
 
-    def __init__(self, policy: Policy, *, shards: int, now_ms: int = 1_000_000) -> None:
+    def __init__(
+        self, policy: Policy, *, shards: int, now_ms: int = 1_000_000, topic_ids: Mapping[str, str] | None = None
+    ) -> None:
         self.now_ms = now_ms
         self._policy = SetPolicy(0, policy)
         self._topics: dict[tuple[str, int], list[Seen]] = {}
         self._writers = [FakeWriter() for _ in range(shards)]
         self._shards: list[Stepper] = []
         self.take_over()
+        for stepper in self._shards:
+            stepper.positions = replace(stepper.positions, topics=dict(topic_ids or {}))
 
     def take_over(self) -> None:
         """Give every shard a new owner."""

@@ -60,7 +60,7 @@ POLICY = Policy(
 
 def tell() -> Story:
     """Bring a shard to where every kind of row says something."""
-    story = Story(POLICY, shards=SHARDS, now_ms=NOW_MS)
+    story = Story(POLICY, shards=SHARDS, now_ms=NOW_MS, topic_ids={"requests": "PCbJq3nxQqCrDzkTIvg3Kw"})
     for number in range(12):
         story.ask(BIG, f"big-{number}", workflow="summarise", class_="batch", payload={"text": "é\n", "n": number})
     for number in range(9):  # one runs at a time, some wait, some are refused

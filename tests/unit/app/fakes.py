@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from streams.app.inbox import Batch, Source, size_of
 from streams.app.intake import Reader
@@ -39,12 +39,12 @@ def completion(offset: int, run_id: str, tenant: str = "acme", tokens: int = 5) 
     return FakeRecord(offset, value, tenant.encode())
 
 
-def requests(*records: FakeRecord, generation: int = 1, event: object = None) -> Batch:
-    return Batch(Source.REQUESTS, list(records), generation, event, sum(map(size_of, records)))
+def requests(*records: FakeRecord, takeover: int = 1, event: object = None) -> Batch:
+    return Batch(Source.REQUESTS, list(records), takeover, event, sum(map(size_of, records)))
 
 
-def completions(*records: FakeRecord, generation: int = 1, event: object = None) -> Batch:
-    return Batch(Source.COMPLETIONS, list(records), generation, event, sum(map(size_of, records)))
+def completions(*records: FakeRecord, takeover: int = 1, event: object = None) -> Batch:
+    return Batch(Source.COMPLETIONS, list(records), takeover, event, sum(map(size_of, records)))
 
 
 def tenant_of(shard: int, shards: int) -> str:
@@ -108,7 +108,7 @@ def load_from(writer: FakeWriter, shard: int = 0, shards: int = 1) -> Callable[[
                 assert not isinstance(row, RuntimeRow)
                 records.append(row)
         core = Shard.load(shard, shards, records) if records else Shard(shard, shards)
-        reign = PositionsRecord(positions.epoch + 1, dict(positions.applied), positions.partitions)
+        reign = replace(positions, epoch=positions.epoch + 1)
         return Stepper(core, reign, writer, Reader(NAMES, shard, shards), shard=shard)
 
     return load
