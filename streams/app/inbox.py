@@ -1,7 +1,7 @@
 """What has arrived for a shard and waits for its next step: filled by the event loop, emptied by the shard's thread.
 
 Bounded: `put` always takes the batch (it is in memory already), but tells when to stop fetching more. Every batch
-belongs to a group generation; a takeover sets the inputs back, so what was fetched before it must never follow.
+belongs to a takeover, which sets the inputs back: what was fetched before it must never follow.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Batch:
 
     source: Source
     records: Sequence[InputRecord]
-    generation: int
+    takeover: int
     event: Any = None  # acknowledged once the whole batch is in a committed step
     size: int = 0  # see `size_of`
 
@@ -77,7 +77,7 @@ class Inbox:
         self._batches: deque[Batch] = deque()
         self._records = 0  # == sum of the batches' lengths
         self._bytes = 0  # == sum of the batches' sizes
-        self._generation = 0
+        self._takeover = 0
         self._woken = False
 
     @property
@@ -86,9 +86,9 @@ class Inbox:
         return self._records >= self._max_records or self._bytes >= self._max_bytes
 
     def put(self, batch: Batch) -> bool:
-        """Add a batch; return whether it was taken. One of another generation is not: it will be read again."""
+        """Add a batch; return whether it was taken. One of another takeover is not: it will be read again."""
         with self._changed:
-            if batch.generation != self._generation:
+            if batch.takeover != self._takeover:
                 return False
             self._batches.append(batch)
             self._records += len(batch.records)
@@ -135,13 +135,13 @@ class Inbox:
             self._woken = True
             self._changed.notify()
 
-    def reset(self, generation: int) -> None:
-        """Drop everything, and take only batches of this generation from now on."""
+    def reset(self, takeover: int) -> None:
+        """Drop everything, and take only batches of this takeover from now on."""
         with self._changed:
             self._batches.clear()
             self._records = 0
             self._bytes = 0
-            self._generation = generation
+            self._takeover = takeover
         self._on_room()
 
 
@@ -165,6 +165,6 @@ def _cut(batch: Batch, length: int) -> tuple[Batch, Batch]:
     head, rest = batch.records[:length], batch.records[length:]
     size = sum(map(size_of, head))
     return (
-        Batch(batch.source, head, batch.generation, size=size),
-        Batch(batch.source, rest, batch.generation, batch.event, batch.size - size),
+        Batch(batch.source, head, batch.takeover, size=size),
+        Batch(batch.source, rest, batch.takeover, batch.event, batch.size - size),
     )

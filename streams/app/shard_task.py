@@ -59,7 +59,7 @@ class ShardTask(threading.Thread):
     def __init__(
         self,
         shard: int,
-        generation: int,
+        takeover: int,
         make: Callable[[], ShardParts],
         *,
         settings: Settings,
@@ -70,7 +70,7 @@ class ShardTask(threading.Thread):
         super().__init__(name=f"shard-{shard}", daemon=True)
         self.shard: Final = shard
         self.inbox: Final = Inbox(settings.inbox_records, settings.inbox_bytes, lambda: listener.on_room(shard))
-        self.inbox.reset(generation)
+        self.inbox.reset(takeover)
         self.opened: Final[Future[Offsets]] = Future()
         self.pause_s = settings.step_pause_ms / 1000
         self._make: Final = make
@@ -91,7 +91,7 @@ class ShardTask(threading.Thread):
 
     # --- from any thread
 
-    def confirm(self, generation: int) -> Future[Offsets]:
+    def confirm(self, takeover: int) -> Future[Offsets]:
         """Drop what waits in the inbox, prove that the shard is still ours, and say where to read on.
 
         Fails with `OwnershipLost` if it is not, or if the task has ended.
@@ -101,7 +101,7 @@ class ShardTask(threading.Thread):
             if self._ended:
                 answer.set_exception(OwnershipLost("the shard's task has ended"))
             else:
-                self._confirmations.append((generation, answer))
+                self._confirmations.append((takeover, answer))
         self.inbox.wake()
         return answer
 
@@ -203,8 +203,8 @@ class ShardTask(threading.Thread):
     def _answer(self) -> None:
         """Confirm the shard to a takeover that keeps it."""
         while self._confirmations:
-            generation, answer = self._confirmations[0]
-            self.inbox.reset(generation)
+            takeover, answer = self._confirmations[0]
+            self.inbox.reset(takeover)
             self._until_written(lambda: self._stepper.confirm())  # noqa: PLW0108 - a reload puts another stepper in place
             with self._lock:
                 del self._confirmations[0]  # only now: if we fail, `run` answers what is left

@@ -62,14 +62,14 @@ def test_a_full_inbox_says_when_it_has_room_again(max_records: int, max_bytes: i
     assert heard == ["room"]
 
 
-def test_a_batch_of_another_generation_is_not_taken() -> None:
+def test_a_batch_of_another_takeover_is_not_taken() -> None:
     inbox, heard = make_inbox()
-    inbox.put(requests(*records(0, 9), generation=1))
+    inbox.put(requests(*records(0, 9), takeover=1))
     inbox.reset(2)
     assert heard == ["room"]  # whoever waits for room must wake up and find out
     assert not inbox.full
-    assert not inbox.put(requests(*records(9, 1), generation=1))
-    assert inbox.put(requests(*records(0, 1), generation=2))
+    assert not inbox.put(requests(*records(9, 1), takeover=1))
+    assert inbox.put(requests(*records(0, 1), takeover=2))
     assert len(inbox.take(10, LARGE)) == 1
 
 

@@ -212,8 +212,8 @@ def test_a_confirmation_drops_what_is_old_and_says_where_to_read_on(stage: Stage
     eventually(lambda: stage.done, "a step")
     assert stage.task.confirm(2).result(DEADLINE_S) == {"requests": 0}
     assert stage.writer.written[-1].journal is None
-    assert not stage.task.inbox.put(requests(request(1), generation=1))
-    assert stage.task.inbox.put(requests(request(1), generation=2, event="later"))
+    assert not stage.task.inbox.put(requests(request(1), takeover=1))
+    assert stage.task.inbox.put(requests(request(1), takeover=2, event="later"))
     eventually(lambda: stage.done == ["event", "later"], "the next step")
     assert stage.loads == 1
 
@@ -232,7 +232,7 @@ def test_nobody_who_asked_is_left_without_an_answer(stage: Stage) -> None:
     stage.writer.gate = threading.Event()
     stage.task.inbox.put(requests(request(0)))
     assert stage.writer.entered.wait(DEADLINE_S)
-    answers = [stage.task.confirm(generation) for generation in (2, 3)]
+    answers = [stage.task.confirm(takeover) for takeover in (2, 3)]
     stage.writer.failures += [StepAborted(), OwnershipLost("gone")]
     stage.writer.gate.set()
     for answer in answers:

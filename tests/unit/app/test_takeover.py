@@ -23,11 +23,11 @@ TOPICS = (NAMES.requests, NAMES.completions, NAMES.state)
 class FakeTask:
     """A shard task without a thread: the test says when it opens, confirms and ends."""
 
-    def __init__(self, shard: int, generation: int, listener: Listener) -> None:
+    def __init__(self, shard: int, takeover: int, listener: Listener) -> None:
         self.shard = shard
         self.listener = listener
         self.inbox = Inbox(2, 1 << 40, lambda: listener.on_room(shard))
-        self.inbox.reset(generation)
+        self.inbox.reset(takeover)
         self.opened: Future[Offsets] = Future()
         self.pause_s = 0.0
         self.started = False
@@ -44,9 +44,9 @@ class FakeTask:
         self.fenced = True
         self.opened.set_result({"requests": 10 * self.shard + 9})
 
-    def confirm(self, generation: int) -> Future[Offsets]:
-        self.confirmed.append(generation)
-        self.inbox.reset(generation)
+    def confirm(self, takeover: int) -> Future[Offsets]:
+        self.confirmed.append(takeover)
+        self.inbox.reset(takeover)
         answer: Future[Offsets] = Future()
         if self.lost:
             answer.set_exception(OwnershipLost("gone"))
