@@ -23,6 +23,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 _FETCH_S: Final = 0.5  # how long one fetch may hold the delivery lock, and so delay a takeover
 _NOTHING_ASSIGNED_S: Final = 0.2
+_START_AGAIN_S: Final = 0.5
 _FETCH_MAX_WAIT_MS: Final = 20
 
 
@@ -71,6 +72,24 @@ class BatchScheduler(DefaultSchedulingStrategy):
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
     """The thread in which aiokafka runs."""
+
+    @replaces(driver.AIOKafkaConsumerThread, "on_start", "38b4e8bd1e10")
+    async def on_start(self) -> None:
+        """Stock ends the process if no broker answers at this moment; that one did a second ago proves nothing."""
+        said = False
+        while not self.should_stop:
+            try:
+                await super().on_start()
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+                if not said:
+                    _LOG.warning("streams.app.consumer_waiting: no broker answers, trying on: %r", error)
+                    said = True
+                await self._ensure_consumer().stop()
+                await self.sleep(_START_AGAIN_S)
+            else:
+                return
 
     @replaces(driver.AIOKafkaConsumerThread, "_create_worker_consumer", "c2701bfc3e6f")
     def _create_worker_consumer(self, transport: driver.Transport) -> aiokafka.AIOKafkaConsumer:

@@ -4,10 +4,12 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaConnectionError, KafkaError, TopicAuthorizationFailedError
+from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from streams.app.faust_overrides import RecordBatch
-from streams.app.faust_overrides.consumer import BatchScheduler, Consumer
+from streams.app.faust_overrides.consumer import BatchScheduler, Consumer, ConsumerThread
 from streams.app.faust_overrides.pins import OVERRIDES, Override, fingerprint
 from tests.unit.app.fakes import FakeRecord
 
@@ -70,6 +72,65 @@ def test_the_offset_to_commit_follows_the_last_that_was_acked() -> None:
     acks: Any = Acks(3, 9, 5)
     assert Consumer._new_offset(acks, TP("t", 0)) == 10
     assert Consumer._new_offset(acks, TP("t", 0)) is None
+
+
+class Starts:
+    """As much of a consumer's thread as its start needs: it fails in these ways, then works."""
+
+    def __init__(self, *failures: KafkaError) -> None:
+        self.failures = list(failures)
+        self.started = self.stopped = 0
+        self.should_stop = False
+
+    def _ensure_consumer(self) -> Any:
+        return self
+
+    async def start(self) -> None:
+        self.started += 1
+        if self.failures:
+            raise self.failures.pop(0)
+
+    async def stop(self) -> None:
+        self.stopped += 1
+
+    async def sleep(self, _seconds: float) -> None:
+        self.should_stop = not self.failures and self.stopped > 2
+
+
+@pytest.fixture
+def stock_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def on_start(self: Starts) -> None:
+        await self.start()
+
+    monkeypatch.setattr(driver.AIOKafkaConsumerThread, "on_start", on_start)
+
+
+def thread_of(starts: Starts) -> Any:
+    thread: Any = object.__new__(
+        type("Thread", (ConsumerThread,), {"should_stop": property(lambda _: starts.should_stop)})
+    )
+    for name in ("start", "stop", "sleep", "_ensure_consumer"):
+        setattr(thread, name, getattr(starts, name))
+    return thread
+
+
+def test_a_consumer_that_finds_no_broker_is_started_again(stock_start: None) -> None:
+    starts = Starts(KafkaConnectionError("nobody"), KafkaConnectionError("nobody"))
+    asyncio.run(thread_of(starts).on_start())
+    assert (starts.started, starts.stopped) == (3, 2)  # none is left open
+
+
+def test_a_consumer_that_cannot_be_started_is_not_tried_again(stock_start: None) -> None:
+    starts = Starts(TopicAuthorizationFailedError("no"))
+    with pytest.raises(TopicAuthorizationFailedError):
+        asyncio.run(thread_of(starts).on_start())
+    assert starts.started == 1
+
+
+def test_a_consumer_that_is_stopped_meanwhile_is_not_tried_again(stock_start: None) -> None:
+    starts = Starts(*(KafkaConnectionError("nobody") for _ in range(3)))
+    asyncio.run(thread_of(starts).on_start())
+    assert (starts.started, starts.stopped) == (3, 3)
 
 
 def test_subscribing_to_the_same_topics_again_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
