@@ -32,6 +32,8 @@ def test_a_broker_that_is_down_is_waited_for_with_one_line(prefix: str, tmp_path
     )
     with scheduler:
         clock.wait_until(lambda: "streams.app.waiting" in scheduler.log.read_text(), 30, what="the line that says so")
+        assert scheduler.ask("/healthz") == (200, '{"status": "waiting for Kafka"}')
+        assert scheduler.ask("/readyz")[0] == 503
         with LocalKafka(port=port) as late:
             assert late.bootstrap.endswith(f":{port}")
             scheduler.wait_until_ready({0})
