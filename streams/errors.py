@@ -58,7 +58,7 @@ class ConfigError(FairstreamError):
         self.source = source
 
     def __str__(self) -> str:
-        where = ": ".join(part for part in (self.source, self.field) if part)
+        where = ": ".join(visible(part) for part in (self.source, self.field) if part)
         got = "" if self.value is None else f" (got {shown(self.value)})"
         return f"{where}: {self.args[0]}{got}" if where else f"{self.args[0]}{got}"
 
@@ -128,7 +128,8 @@ class BadRecord(FairstreamError):
 
     def __str__(self) -> str:
         got = "" if self.value is None else f" (got {shown(self.value)})"
-        return f"{self.field}: {self.args[0]}{got}" if self.field else f"{self.args[0]}{got}"
+        # Even the sentence may quote what somebody sent.
+        return visible(f"{self.field}: {self.args[0]}" if self.field else str(self.args[0])) + got
 
 
 # --- what messages are made of
@@ -141,3 +142,14 @@ def shown(value: object, limit: int = 80) -> str:
     except (RecursionError, ValueError):  # nested without end; an integer of more digits than Python prints
         return f"a value of type {type(value).__name__} that is too large to show"
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def visible(text: str) -> str:
+    """A text that others chose (the name of a tenant, a run, a class) as it may stand in a line: all of it is seen.
+
+    What a terminal would obey or hide (controls, line ends, marks that turn the direction of writing, NUL, half a
+    surrogate pair) stands as Python's escape of it. What is visible already stays as it is.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

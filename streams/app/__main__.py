@@ -9,6 +9,7 @@ from typing import Final
 from streams.app.main import run_scheduler
 from streams.app.settings import Settings
 from streams.errors import FairstreamError
+from streams.logs import log_to_stderr
 
 # Faust and what it stands on tell what they do in every detail; their warnings are worth reading.
 _CHATTY: Final = ("faust", "mode", "aiokafka", "aiohttp")
@@ -16,7 +17,7 @@ _CHATTY: Final = ("faust", "mode", "aiokafka", "aiohttp")
 
 def configure_logging() -> None:
     """Log to standard error, one line an event."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    log_to_stderr()
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
     # librdkafka tells each retry of each connection; our own messages say once what is waited for.

@@ -15,7 +15,7 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from streams.core.inputs import SetPolicy
-from streams.errors import BadRecord, Unavailable
+from streams.errors import BadRecord, Unavailable, visible
 from streams.kafka import KafkaSettings, from_kafka
 from streams.wire import decode_policy
 
@@ -120,6 +120,7 @@ class PolicyReader(threading.Thread):
             # Whoever wrote it went past `fairstream policy apply`. The last good rules stay.
             _LOG.error("streams.app.policy_refused topic=%s offset=%d: %s", self._topic, offset, error)
             return
-        _LOG.info("streams.app.policy_read offset=%d name=%s author=%s", offset, change.policy.name, change.author)
+        name, author = visible(change.policy.name), visible(change.author)
+        _LOG.info("streams.app.policy_read offset=%d name=%s author=%s", offset, name, author)
         self.feed.add(SetPolicy(offset, change.policy))
         self._on_change()

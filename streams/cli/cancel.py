@@ -8,6 +8,7 @@ import typer
 
 from streams.cli import options
 from streams.cli.output import counted, say, say_json
+from streams.errors import visible
 
 
 def cancel(
@@ -30,4 +31,4 @@ def cancel(
     if json:
         say_json([{"tenant": tenant, "run_id": each, **at._asdict()} for each, at in zip(run_ids, places, strict=True)])
     else:
-        say(f"asked to cancel {counted(len(run_ids), 'run')} of {tenant}")
+        say(f"asked to cancel {counted(len(run_ids), 'run')} of {visible(tenant)}")

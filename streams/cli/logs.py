@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from streams.logs import log_to_stderr
+
 # They tell each retry of each connection; our own messages say once what is waited for.
 _CHATTY: Final = ("aiohttp", "aiokafka", "faust", "mode", "streams.kafka")
 
@@ -17,5 +19,5 @@ def quiet_libraries(level: int = logging.CRITICAL) -> None:
 
 def configure_logging(*, verbose: bool) -> None:
     """Log one line an event: ours from INFO on, the libraries' only if asked for."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    log_to_stderr()
     quiet_libraries(logging.INFO if verbose else logging.CRITICAL)

@@ -9,6 +9,7 @@ import typer
 
 from streams.cli import options
 from streams.cli.output import say, say_json
+from streams.errors import visible
 
 if TYPE_CHECKING:
     from streams.core.policy import Policy
@@ -84,7 +85,7 @@ def show(
         say(f"no policy was applied, so the built-in one holds: {_summary(policy)}")
         say_json(policy_document(policy))
     else:
-        say(f"version {found.version} by {found.change.author}: {_summary(policy)}")
+        say(f"version {found.version} by {visible(found.change.author)}: {_summary(policy)}")
         say_json(policy_document(policy))
 
 

@@ -10,10 +10,12 @@ import typer
 
 from streams.cli import options
 from streams.cli.output import say_json
+from streams.errors import visible
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
     from streams.client.status_view import Overview
 
@@ -125,7 +127,7 @@ def _shards(seen: Overview) -> Table:
             f"{shard.active_flows:,}",
             f"{shard.known_flows:,}",
             f"{_words(shard.waiting_for)} STUCK" if shard.stuck else _words(shard.waiting_for),
-            f"{shard.policy} v{shard.policy_version}" if shard.policy_version >= 0 else "built-in",
+            _name(f"{shard.policy} v{shard.policy_version}") if shard.policy_version >= 0 else "built-in",
             f"{shard.step:,}",
             f"{_span(shard.age_ms)} ago",
         )
@@ -139,7 +141,7 @@ def _classes(seen: Overview) -> Table:
     )
     for row in seen.classes:
         classes.add_row(
-            row.class_,
+            _name(row.class_),
             str(row.shard),
             _percent(row.stated_share),
             _percent(row.observed_share),
@@ -161,9 +163,9 @@ def _tenants(seen: Overview) -> Table:
     )
     for row in seen.tenants:
         tenants.add_row(
-            row.tenant,
-            row.class_,
-            row.plan or "-" if row.group is None else f"{row.plan or '-'}, {row.group}",
+            _name(row.tenant),
+            _name(row.class_),
+            _name(row.plan or "-" if row.group is None else f"{row.plan or '-'}, {row.group}"),
             str(row.weight),
             _percent(row.stated_share),
             _percent(row.observed_share),
@@ -177,6 +179,13 @@ def _tenants(seen: Overview) -> Table:
             "-" if row.oldest_wait_ms is None else _span(row.oldest_wait_ms),
         )
     return tenants
+
+
+def _name(text: str) -> Text:
+    """What somebody chose, as itself: to rich, a plain text in square brackets would be a style."""
+    from rich.text import Text
+
+    return Text(visible(text))
 
 
 def _words(reason: str) -> str:

@@ -13,6 +13,7 @@ import typer
 from streams.cli import options
 from streams.cli.moments import parse_duration, parse_moment
 from streams.cli.output import counted, remark, say, say_json
+from streams.errors import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,7 +104,7 @@ def submit(
     if json:
         say_json({"tenant": tenant, "run_id": identity, **place._asdict()})
     else:
-        say(f"submitted {identity}")
+        say(f"submitted {visible(identity)}")
 
 
 def _submit_file(

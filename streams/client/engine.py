@@ -14,6 +14,7 @@ from streams.client.run import Run
 from streams.client.threads import Threads
 from streams.client.verdicts import DEADLINE, DRAINED, REVOKED, Outcome, given_up, returned
 from streams.core.inputs import FAILED
+from streams.errors import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +118,10 @@ class Engine:
             elif function.plain is not None:
                 self._threads.start(run, function.plain)
         else:
-            _LOG.info("streams.client.already_here tenant=%s run_id=%s attempt=%d", *run.key)
+            tenant, run_id, attempt = run.key
+            _LOG.info(
+                "streams.client.already_here tenant=%s run_id=%s attempt=%d", visible(tenant), visible(run_id), attempt
+            )
 
     def _ended(self, run: Run, outcome: Outcome) -> None:
         if self.attempts.end(run):

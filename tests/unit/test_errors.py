@@ -5,9 +5,11 @@ import pickle
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streams import errors
-from streams.errors import BadRecord, ConfigError, FairstreamError, NotDelivered, StartFailed
+from streams.errors import BadRecord, ConfigError, FairstreamError, NotDelivered, StartFailed, visible
 
 CLASSES = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, FairstreamError)]
 EXAMPLES = [
@@ -56,3 +58,36 @@ def test_a_value_in_a_message_is_short(kind: type[BadRecord | ConfigError], valu
 
 def test_without_a_message_the_docstring_speaks() -> None:
     assert str(NotDelivered(failed=1)).startswith("Kafka did not take some records")
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("acme", "acme"),
+        ("größe 大", "größe 大"),
+        ("\x1b[2J", r"\x1b[2J"),
+        ("a\nb\r\tc", r"a\nb\r\tc"),
+        ("\0", r"\x00"),
+        ("abc\u202ecba", r"abc\u202ecba"),
+        ("\u2066\u200f\u2028\x9b", r"\u2066\u200f\u2028\x9b"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_what_a_terminal_would_obey_or_hide_is_shown(text: str, seen: str) -> None:
+    assert visible(text) == seen
+
+
+@given(st.text(st.characters()))
+def test_a_visible_text_can_be_printed_and_stays_as_it_is(text: str) -> None:
+    assert visible(text).isprintable()
+    assert visible(visible(text)) == visible(text)
+    assert not text.isprintable() or visible(text) == text
+
+
+@pytest.mark.parametrize("kind", [BadRecord, ConfigError])
+def test_a_field_that_somebody_else_named_is_visible_in_a_message(kind: type[BadRecord | ConfigError]) -> None:
+    assert str(kind("unknown", field="a\x1b[2J\nb", value="c\u202e")).isprintable()
+
+
+def test_even_the_sentence_about_a_record_is_visible() -> None:
+    assert str(BadRecord("Invalid enum value 'a\x1b[2J\n'")).isprintable()

@@ -151,3 +151,15 @@ def test_commands_import_what_they_need_only_when_they_run(command: str) -> None
     blocked = "import sys; sys.modules.update(dict.fromkeys(['faust', 'confluent_kafka', 'jgo']))"
     code = f"{blocked}; sys.argv = ['fairstream', {command!r}, '--help']; from streams.cli import main; main()"
     assert "Usage:" in python(code)
+
+
+def test_an_error_that_quotes_others_commands_no_terminal_and_is_json_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nasty = "a\x1b[2J\r\u202eb\0"
+    assert run(monkeypatch, ConfigError(f"no {nasty}", field=nasty, value=nasty)) == 2
+    assert capsys.readouterr().err.rstrip("\n").isprintable()
+    assert run(monkeypatch, ConfigError(f"no {nasty}", field=nasty, value=nasty), "--json") == 2
+    line = capsys.readouterr().err
+    assert "\x1b" not in line
+    assert json.loads(line)["value"] == nasty

@@ -39,6 +39,21 @@ def test_a_tenant_says_how_far_off_its_turn_is_and_whom_it_belongs_to() -> None:
     assert any(" -, acme " in line for line in lines)
 
 
+def test_names_that_others_chose_command_neither_the_terminal_nor_the_table() -> None:
+    nasty = "[red]a[/red]:boom:\x1b[2J\n\u202eb\0"
+    flow = replace(FLOW, tenant=nasty, class_=nasty, plan=nasty, group=nasty)
+    seen = [
+        Status(0, 1, replace(SHARD, policy_name=nasty)),
+        Status(0, 1, replace(CLASS, class_=nasty)),
+        Status(0, 1, flow),
+    ]
+    out = io.StringIO()
+    Console(width=2_000, file=out, force_terminal=True, color_system=None).print(_tables(overview(seen, NOW_MS)))
+    lines = out.getvalue().splitlines()
+    assert out.getvalue().count(r"[red]a[/red]:boom:\x1b[2J\n\u202eb\x00") == 6
+    assert all(line.isprintable() for line in lines)
+
+
 def test_a_class_with_nobody_to_compare_shows_no_gap() -> None:
     lines = shown(overview([SHOWN, Status(0, 1, replace(CLASS, gap=0, bound=0))], NOW_MS))
     assert "default 0 75.0% - 4 / 400 2 1 3 - -" in lines
