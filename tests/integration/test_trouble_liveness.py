@@ -4,6 +4,8 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from streams import clock
 from streams.local import LocalKafka
 from tests.integration.deployment import deploy
@@ -14,6 +16,8 @@ TIMES = 20 if os.environ.get("FAIRSTREAM_TEST_PROFILE") == "nightly" else 2
 SETTLED_S = 90  # on a busy machine; it takes a few seconds
 
 
+@pytest.mark.chaos
+@pytest.mark.slow
 def test_schedulers_that_start_at_the_same_moment_serve_every_shard_and_none_ends(
     kafka: LocalKafka, prefix: str, tmp_path: Path
 ) -> None:

@@ -18,15 +18,14 @@ from tests.integration.held_takeover import HELD
 from tests.integration.processes import SchedulerProcess
 from tests.integration.traffic import make_producer, traffic
 
+NIGHTLY = os.environ.get("FAIRSTREAM_TEST_PROFILE") == "nightly"
+
 
 def health(scheduler: SchedulerProcess) -> dict[str, Any]:
     status, body = scheduler.ask("/healthz")
     assert status in {200, None}, body
     found: dict[str, Any] = json.loads(body or "{}")
     return found
-
-
-NIGHTLY = os.environ.get("FAIRSTREAM_TEST_PROFILE") == "nightly"
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +77,7 @@ def hangs(here: Deployment) -> bool:
     return ends[0] != ends[1]
 
 
+@pytest.mark.slow
 def test_an_outage_is_waited_out_and_told_once(own: LocalKafka, prefix: str, tmp_path: Path) -> None:
     here = deploy(own.bootstrap, prefix, tmp_path, shards=2)
     with (
@@ -108,6 +108,8 @@ def test_an_outage_is_waited_out_and_told_once(own: LocalKafka, prefix: str, tmp
         assert scheduler.stop() == 0
 
 
+@pytest.mark.chaos
+@pytest.mark.slow
 @pytest.mark.parametrize("held_at", ["fence", "load"] if NIGHTLY else ["fence"])
 def test_a_stop_during_a_takeover_is_obeyed_also_without_kafka(
     own: LocalKafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_at: str
