@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 
 from streams import __version__
-from streams.cli import acls, bench, cancel, demo, gate, policy, scheduler, status, submit, topics, up, worker
+from streams.cli import (
+    acls,
+    bench,
+    cancel,
+    demo,
+    gate,
+    migrate,
+    policy,
+    scheduler,
+    status,
+    submit,
+    topics,
+    up,
+    worker,
+)
 
 EPILOG = (
     "Exit status: 0 done; 1 failed; 2 something must be corrected first; 75 Kafka does not answer, try again; "
@@ -44,6 +58,7 @@ app.command("demo")(demo.demo)
 app.command("up")(up.up)
 app.command("topics")(topics.topics)
 app.add_typer(policy.app, name="policy")
+app.add_typer(migrate.app, name="migrate")
 app.command("scheduler")(scheduler.scheduler)
 app.add_typer(gate.app, name="gate")
 app.command("acls")(acls.acls)
