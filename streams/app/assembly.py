@@ -63,9 +63,12 @@ class Scheduler:
             self._kafka, self._names.policy, on_change=self.fleet.wake, on_failure=on_failure
         )
         admin = self._admin = admin_client(self._kafka)
-        watched = {name: getattr(self._names, name) for name in ("requests", "completions", "state")}
-        self._topic_ids: Final = lambda: topic_ids(admin, watched, _ANSWER_S)
-        self.watch: Final = KafkaWatch(settings.kafka, self._topic_ids, on_change=self.fleet.topics_changed)
+        of_shards = {name: getattr(self._names, name) for name in ("requests", "completions", "state")}
+        watched = {**of_shards, "policy": self._names.policy}  # made anew it brings no rules that a shard takes for new
+        self._topic_ids: Final = lambda: topic_ids(admin, of_shards, _ANSWER_S)
+        self.watch: Final = KafkaWatch(
+            settings.kafka, lambda: topic_ids(admin, watched, _ANSWER_S), on_change=self.fleet.topics_changed
+        )
         self.app: Final = make_app(settings, data_dir, self.fleet)
         self.fleet.attach(self.app)
         if settings.web_port is not None:
