@@ -11,6 +11,9 @@ The contract, also printed by `fairstream worker --help`:
     exit status 65       failed, and no attempt will help (EX_DATAERR)
     anything else        failed, another attempt may help; the last line on standard error is the reason
 
+What tenants wrote is data: it stands in the environment and in standard input, never in the command's words or in a
+path, and no shell reads it (unless the command is one, and does). A NUL, which an environment cannot hold, is a `?`.
+
 A run that is not wanted any more (deadline, cancelled, worker stops) gets SIGTERM, to its whole process group, and
 SIGKILL if any of it is still there after two seconds. Until then its standard error is read.
 """
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import shlex
 import shutil
@@ -97,6 +101,10 @@ async def _live(arguments: list[str], run: Run, usage: Path, unwanted: asyncio.F
                 env={**os.environ, **_environment(run, usage)},
                 start_new_session=True,  # a process group of its own, so that all of it can be ended
             )
+        except OSError as error:
+            if error.errno == errno.E2BIG:  # on Linux: 128 KiB of one text, which headers may exceed
+                raise GiveUp("the run's headers are larger than a command's environment may be") from error
+            raise
         finally:
             os.close(stderr)  # the command has its own; when the last of those is closed, all has been said
         assert process.stdin is not None

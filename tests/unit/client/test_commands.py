@@ -63,6 +63,35 @@ def test_it_gets_the_payload_byte_for_byte_and_the_run_in_its_environment(tmp_pa
     assert orjson.loads(lines["FAIRSTREAM_HEADERS"]) == {"h": "v"}
 
 
+HOSTILE = "$(touch {here}/owned)`touch {here}/owned`;touch {here}/owned|../../x\n--flag '\" \x1b[2J\u202e\0"
+
+
+def test_what_a_tenant_wrote_is_data_and_nothing_else(tmp_path: Path) -> None:
+    """No shell reads it, no word of the command and no path is made of it."""
+    nasty = HOSTILE.format(here=tmp_path)
+    body = orjson.dumps({"payload": nasty, "headers": {nasty: nasty}})
+    run = Run(make_assignment(nasty, tenant=nasty, workflow=nasty, class_=nasty, body=body))
+    report = (
+        "import json, os, sys; json.dump([sys.argv[1:], dict(os.environ), sys.stdin.read()], open(sys.argv[1], 'w'))"
+    )
+    do(shlex.join([sys.executable, "-c", report, str(tmp_path / "report")]), run)
+    arguments, environment, payload = orjson.loads((tmp_path / "report").read_bytes())
+    assert arguments == [str(tmp_path / "report")]
+    seen = {environment[f"FAIRSTREAM_{name}"] for name in ("TENANT", "RUN_ID", "WORKFLOW", "CLASS")}
+    assert seen == {nasty.replace("\0", "?")}
+    assert orjson.loads(environment["FAIRSTREAM_HEADERS"]) == {nasty: nasty}
+    assert orjson.loads(payload) == nasty
+    assert Path(environment["FAIRSTREAM_USAGE_FILE"]).name == "tokens"
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_headers_that_no_environment_can_hold_are_given_up() -> None:
+    """Another attempt would find it no smaller."""
+    body = orjson.dumps({"headers": {str(number): "x" * 8_192 for number in range(64)}})
+    with pytest.raises(GiveUp, match="environment"):
+        do(shell("true"), Run(make_assignment(body=body)))
+
+
 def test_what_it_writes_into_the_usage_file_is_what_it_spent() -> None:
     assert do(shell("echo 1234 > $FAIRSTREAM_USAGE_FILE")).tokens == 1_234
 
