@@ -66,6 +66,8 @@ class Teller:
 
     def file(self, value: bytes | None, key: bytes | None) -> None:
         self._producer.produce(self.here.names.requests, value, key)
+
+    def flush(self) -> None:
         assert self._producer.flush(WAIT_S) == 0
 
     def finish(self) -> None:
@@ -78,7 +80,7 @@ class Teller:
                     tenant=each.tenant, run_id=each.run_id, attempt=each.attempt, status="succeeded", tokens=7
                 )
                 self._producer.produce(self.here.names.completions, value, each.tenant.encode())
-        assert self._producer.flush(WAIT_S) == 0
+        self.flush()
 
     def drain(self) -> Evidence:
         """Finish everything until the arithmetic says that nothing is left."""
@@ -116,9 +118,11 @@ def send_bad_records_among_good_ones(here: Deployment, teller: Teller) -> None:
         teller.file(value_of("key", f"run-{number}"), NOT_TEXT if number == 50 else b"key")
     teller.file(value_of("null", "with-tenant"), None)
     teller.file(b'{"run_id":"without","workflow":"w"}', None)
+    teller.flush()
     for number, bad in enumerate(UNREADABLE):
         asyncio.run(file_large(here, bad, b"shape"))
         teller.file(value_of("shape", f"run-{number}"), b"shape")
+        teller.flush()
     asyncio.run(file_at(here, {f"at-{timestamp}": timestamp for timestamp in TIMES}, "clock"))
 
 
@@ -127,6 +131,7 @@ def make_a_topic_take_less(here: Deployment, teller: Teller) -> None:
     kafka = KafkaSettings(servers=here.servers, prefix=here.prefix)
     for run_id, payload in (("first", "x"), ("big", "x" * 900_000), ("behind", "x"), ("big-too", "x" * 900_000)):
         teller.file(value_of("large", run_id, payload), b"large")
+    teller.flush()
 
     def queued() -> int:
         return sum(row.tenant == "large" for row in here.gather().rows_of(0, RunRecord))
@@ -140,6 +145,7 @@ def make_a_topic_take_less(here: Deployment, teller: Teller) -> None:
     )
     teller.file(value_of("large", "at-the-door", "x" * 900_000), b"large")
     teller.file(value_of("large", "last"), b"large")
+    teller.flush()
 
 
 @pytest.fixture(scope="module")

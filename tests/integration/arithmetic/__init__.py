@@ -48,7 +48,7 @@ def problems_when_drained(evidence: Evidence) -> list[str]:
 
 def gather_when_drained(servers: str, prefix: str, shards: int, deadline_s: float = 60.0) -> Evidence:
     """Wait until nothing is queued, in flight or unread, and return everything; as it is when time is up."""
-    clock.wait_until(lambda: _looks_idle(servers, prefix, shards), deadline_s, 0.5, what="idle shards")
+    clock.wait_until(lambda: looks_idle(servers, prefix, shards), deadline_s, 0.5, what="idle shards")
     end = clock.monotonic() + deadline_s
     while True:
         evidence = gather(servers, prefix, shards)
@@ -56,7 +56,7 @@ def gather_when_drained(servers: str, prefix: str, shards: int, deadline_s: floa
             return evidence
 
 
-def _looks_idle(servers: str, prefix: str, shards: int) -> bool:
+def looks_idle(servers: str, prefix: str, shards: int) -> bool:
     """Whether the shards' own views say so: cheap to ask, and not proof."""
     last = {
         seen.key: decode_status(seen.value).view
