@@ -32,7 +32,7 @@ ELSEWHERE = {
     "45": "shard runtime: lag is measured by positions, not by gaps in offsets",
     "51": "shard runtime: a step that fails commits nothing",
     "53": "shard runtime: takeover seeks to the positions and drops what was fetched before",
-    "55": "shard runtime: a fenced owner ends; kill tests on a real Kafka",
+    "55": "shard runtime: on a real Kafka, tests/integration/test_rebalance.py",
     "59": "topics: partition counts are fixed, and inputs are read from their positions",
     "61": "messages: an unreadable key is rejected with its bytes",
     "63": "messages: the tenant is the value's, whatever the key",
