@@ -209,15 +209,16 @@ class Fleet:
         kept = self._tasks.get(shard)
         if kept is not None:
             try:
-                return self._opened(shard, await asyncio.wrap_future(kept.confirm(self._takeover)))
+                return self._opened(kept, await asyncio.wrap_future(kept.confirm(self._takeover)))
             except OwnershipLost:
                 self._drop(kept)
             except Exception:  # noqa: BLE001 - see above
                 return {}
         if self._closing:
             return {}  # a fence now would be one against whoever comes after us
+        task = self._start(shard)
         try:
-            return self._opened(shard, await asyncio.wrap_future(self._start(shard).opened))
+            return self._opened(task, await asyncio.wrap_future(task.opened))
         except Exception:  # noqa: BLE001 - see above
             return {}
 
@@ -228,7 +229,10 @@ class Fleet:
         task.start()
         return task
 
-    def _opened(self, shard: int, applied: Offsets) -> dict[TP, int]:
+    def _opened(self, task: ShardTask, applied: Offsets) -> dict[TP, int]:
+        shard = task.shard
+        if self._tasks.get(shard) is not task:
+            return {}  # dropped meanwhile: another takeover follows
         self._open.add(shard)
         self._retaking.served(shard)
         return {TP(topic, shard): applied.get(source.value, -1) + 1 for topic, source in self._sources.items()}

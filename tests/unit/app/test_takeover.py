@@ -390,6 +390,41 @@ def test_a_shard_of_which_not_all_topics_were_assigned_is_refused() -> None:
     run(scenario)
 
 
+class Slow(FakeTask):
+    """Opens when it is told to."""
+
+    def start(self) -> None:
+        self.fenced = True
+
+    def open(self) -> None:
+        self.opened.set_result({})
+
+
+def test_a_shard_that_is_doubted_while_it_is_opened_is_not_served() -> None:
+    async def scenario() -> None:
+        stage = Stage(Slow)
+        taking = asyncio.ensure_future(stage.fleet.take(assignment(0), 1))
+        await settle(lambda: stage.tasks)
+        stage.fleet.topics_changed()
+        await settle(lambda: stage.asked)
+        (slow,) = stage.tasks
+        assert isinstance(slow, Slow)
+        slow.open()
+        assert await taking == {}
+        assert (stage.fleet.shards, is_ready(stage)) == ([], False)
+        stage.kind = FakeTask
+        await stage.fleet.take(frozenset(), 2)  # it may go to somebody else just as well
+        assert is_ready(stage)
+
+    run(scenario)
+
+
+def test_topics_may_change_before_there_is_a_takeover() -> None:
+    stage = Stage()
+    stage.fleet.topics_changed()
+    assert stage.asked == 0
+
+
 class Message:
     def __init__(self, topic: str, partition: int, takeover: int, records: list[FakeRecord]) -> None:
         self.topic = topic
