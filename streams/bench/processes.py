@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.client
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import orjson
-
 from streams import clock
 from streams.errors import FairstreamError
 from streams.local.ports import LOOPBACK
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streams.local.owned import OwnedProcess
 
 _ASK_S: Final = 1.0
@@ -35,42 +35,49 @@ def wait_until_ready(scheduler: OwnedProcess, port: int, deadline_s: float) -> N
 class Start(NamedTuple):
     """How a scheduler came to serve: seconds since it was begun to be watched."""
 
-    assigned_s: float  # until then the group had given it no shards
+    assigned_s: float  # the group had given it its shards
     served_s: float  # it had taken over all of them
-    silence_s: float  # the longest that its event loop took to answer in between
+    silence_s: float  # the longest that its event loop took to answer
 
 
-def watch_start(scheduler: OwnedProcess, port: int, deadline_s: float) -> Start:
-    """Wait as `wait_until_ready` does, and say how it went. Its page is asked for every 50 ms."""
-    begun = assigned = clock.monotonic()
-    answered: float | None = None
-    silence = 0.0
+def watch_start(
+    scheduler: OwnedProcess, port: int, deadline_s: float, *, assigned: Callable[[], bool] = lambda: True
+) -> Start:
+    """Wait as `wait_until_ready` does, and say how it went. `assigned` asks whether the group has come to rest."""
+    begun = clock.monotonic()
+    assigned_s = answered_s = None
+    silence_s = 0.0
 
     def ready() -> bool:
-        nonlocal assigned, answered, silence
+        nonlocal assigned_s, answered_s, silence_s
         if scheduler.exit_status is not None:
             raise FairstreamError(f"the scheduler ended with exit status {scheduler.exit_status}; see its output above")
-        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_ASK_S)
-        try:
-            connection.request("GET", "/readyz")
-            response = connection.getresponse()
-            serves = orjson.loads(response.read())["shards"]
-        except OSError:
-            if answered is None:  # the page is up before the group is joined
-                assigned = clock.monotonic()
+        if assigned_s is None and assigned():
+            assigned_s = clock.monotonic() - begun
+        status = _ask(port)
+        if status is None:
             return False
-        finally:
-            connection.close()
-        now = clock.monotonic()
-        silence = max(silence, now - answered if answered is not None else 0.0)
-        answered = now
-        if not serves:
-            assigned = now
-        return response.status == http.HTTPStatus.OK
+        now_s = clock.monotonic() - begun
+        silence_s = max(silence_s, now_s - answered_s if answered_s is not None else 0.0)
+        answered_s = now_s
+        return status == http.HTTPStatus.OK
 
     try:
         clock.wait_until(ready, deadline_s, what="the scheduler's readiness")
     except TimeoutError as error:
         raise FairstreamError(str(error)) from error
-    served = clock.monotonic()
-    return Start(assigned - begun, served - begun, silence)
+    assert assigned_s is not None
+    assert answered_s is not None
+    return Start(assigned_s, answered_s, silence_s)
+
+
+def _ask(port: int) -> int | None:
+    """Return the status of /readyz, None if it does not answer."""
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_ASK_S)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status
+    except OSError:
+        return None
+    finally:
+        connection.close()

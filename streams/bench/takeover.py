@@ -18,6 +18,7 @@ from streams import clock
 from streams.admin.kafka import admin_client
 from streams.admin.policy import publish_policy
 from streams.admin.topics import Layout, ensure
+from streams.app.settings import Settings
 from streams.bench.processes import Start, finish, wait_until_ready, watch_start
 from streams.bench.progress import counting_to
 from streams.bench.resident import resident, settled
@@ -25,7 +26,7 @@ from streams.client.status import StatusReader
 from streams.core.policy import Leases, Limits, Policy, Window
 from streams.core.snapshot import ShardView
 from streams.errors import FairstreamError
-from streams.kafka import KafkaSettings
+from streams.kafka import KafkaSettings, mapped_errors
 from streams.local.owned import OwnedProcess
 from streams.local.ports import free_ports
 from streams.partition import bounds, open_reader, read_to_end
@@ -34,7 +35,10 @@ from streams.wire import PolicyChange, decode_journal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from confluent_kafka.admin import AdminClient
+
 _DEADLINE_S: Final = 900.0
+_ANSWER_S: Final = 15.0
 _LOOK_S: Final = 0.5
 _MB: Final = 1_000_000
 _NEVER_MS: Final = 3_600_000  # a lease that does not run out meanwhile
@@ -125,9 +129,10 @@ def measure_takeover(options: TakeoverOptions, servers: str) -> TakeoverReport:
         payload_bytes = _fill(kafka, options, filled)
     records, bare_s = _read_bare(kafka, options.shards)
     since = _ends(kafka, options.shards)
+    admin, group = admin_client(kafka), Settings(kafka=servers, prefix=kafka.prefix).group_id
     begun_ms = clock.now_ms()
     with _scheduler(kafka, options) as (taking, port):
-        start = watch_start(taking, port, _DEADLINE_S)
+        start = watch_start(taking, port, _DEADLINE_S, assigned=lambda: _assigned(admin, group))
         stepped_ms = max(_first_step_ms(kafka, shard, offset) for shard, offset in enumerate(since))
         memory = settled(taking.pid)
     return TakeoverReport(
@@ -194,6 +199,13 @@ def _fill(kafka: KafkaSettings, options: TakeoverOptions, scheduler: OwnedProces
         finish(producer, "the producer", _DEADLINE_S)
     assert found is not None
     return found
+
+
+def _assigned(admin: AdminClient, group: str) -> bool:
+    """Whether the group has given its partitions to somebody."""
+    with mapped_errors("looking at the group"):
+        found = admin.describe_consumer_groups([group], request_timeout=_ANSWER_S)[group].result()
+    return any(member.assignment.topic_partitions for member in found.members)
 
 
 def _read_bare(kafka: KafkaSettings, shards: int) -> tuple[int, float]:
