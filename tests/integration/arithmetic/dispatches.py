@@ -8,7 +8,8 @@ from itertools import pairwise
 from operator import attrgetter
 
 from streams.wire import Assignment, JournalEntry, Revocation
-from tests.integration.arithmetic.evidence import Evidence, Run
+from tests.integration.arithmetic.evidence import Evidence
+from tests.integration.arithmetic.inputs import Run
 from tests.integration.arithmetic.requests import accepted, perhaps_accepted
 
 

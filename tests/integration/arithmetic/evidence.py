@@ -21,9 +21,9 @@ from streams.wire import (
     decode_rejection,
     topic_names,
 )
+from tests.integration.arithmetic.inputs import Inputs, Place, sort_inputs
 from tests.integration.topics import Seen, read_topic
 
-Run = tuple[str, str]  # tenant, run_id
 Attempt = tuple[str, str, int]  # tenant, run_id, number
 Kind = TypeVar("Kind")
 
@@ -75,10 +75,27 @@ class Evidence:
     def rows_of(self, shard: int, kind: type[Kind]) -> list[Kind]:
         return [row for row in self.rows[shard] if isinstance(row, kind)]
 
-    def applied(self, shard: int) -> dict[str, int]:
-        """The last offset applied, by topic without its prefix; none if nothing was written yet."""
-        rows = self.rows_of(shard, PositionsRecord)
-        return rows[0].applied if rows else {}
+    @cached_property
+    def applied(self) -> dict[int, dict[str, int]]:
+        """The last offset applied, by shard and topic without its prefix; none if nothing was written yet."""
+        found = {shard: self.rows_of(shard, PositionsRecord) for shard in self.shards}
+        return {shard: rows[0].applied if rows else {} for shard, rows in found.items()}
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """What was applied."""
+        topics = {"requests": self.requests, "completions": self.completions}
+        return sort_inputs(topics, self.applied, len(self.shards))
+
+    @cached_property
+    def refused(self) -> dict[Place, list[str]]:
+        """Why each record was refused, as often as it was."""
+        topics = {self.names.requests: "requests", self.names.completions: "completions"}
+        found: dict[Place, list[str]] = defaultdict(list)
+        for each in self.refusals:
+            if each.position.topic in topics:
+                found[topics[each.position.topic], each.position.partition, each.position.offset].append(each.reason)
+        return dict(found)
 
 
 def gather(servers: str, prefix: str, shards: int) -> Evidence:

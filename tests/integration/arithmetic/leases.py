@@ -13,7 +13,8 @@ from streams.core.inputs import HEARTBEAT, STARTED, SUCCEEDED
 from streams.core.outcomes import LOST
 from streams.errors import BadRecord
 from streams.wire import decode_completion, partition_for
-from tests.integration.arithmetic.evidence import Attempt, Evidence, Run
+from tests.integration.arithmetic.evidence import Attempt, Evidence
+from tests.integration.arithmetic.inputs import Run
 
 
 def one_attempt_at_a_time(evidence: Evidence) -> Iterator[str]:

@@ -34,7 +34,7 @@ def journal_unbroken(evidence: Evidence) -> Iterator[str]:
 def inputs_applied_once(evidence: Evidence) -> Iterator[str]:
     """The journal's ranges follow each other without gap or overlap, and end where the positions row says."""
     for shard, entries in evidence.journal.items():
-        applied = evidence.applied(shard)
+        applied = evidence.applied[shard]
         for topic in INPUTS:
             ranges = [each for entry in entries for each in entry.inputs if each.topic == topic]
             ends = [-1, *(each.last for each in ranges)]
@@ -49,5 +49,5 @@ def all_inputs_applied(evidence: Evidence) -> Iterator[str]:
     """Once all is at rest, no input is unread."""
     for topic in INPUTS:
         for seen in getattr(evidence, topic):
-            if seen.offset > evidence.applied(seen.partition).get(topic, -1):
+            if seen.offset > evidence.applied[seen.partition].get(topic, -1):
                 yield f"shard {seen.partition}: {topic}, offset {seen.offset}, was not applied"
