@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from streams.core.outcomes import LOST
 from streams.kafka import KafkaSettings
 from streams.wire import decode_journal
 
@@ -19,7 +20,7 @@ class Progress(NamedTuple):
 
     steps: dict[int, int]  # by shard
     dispatched: dict[int, int]  # by shard
-    settled: int
+    settled: int  # attempts that a worker has said the end of
 
     def beyond(self, earlier: Progress) -> bool:
         """Whether since then every shard has handed out work, and some of it has come back."""
@@ -78,7 +79,7 @@ class Watcher(threading.Thread):
         entry = decode_journal(value)
         self._steps[entry.shard] += 1
         self._dispatched[entry.shard] += len(entry.decisions)
-        self._settled += len(entry.settlements)
+        self._settled += sum(each.outcome != LOST for each in entry.settlements)
 
     def __enter__(self) -> Self:
         self.start()

@@ -34,7 +34,7 @@ RECOVERY_S: Final = 90.0  # a broker that was killed needs 10 on a busy machine,
 
 # Short, so that the runs of killed workers come back while the test still runs. A worker that is only cut off for
 # longer loses its runs too: they are done twice then, as two attempts.
-LEASES: Final = Leases(lease_ms=3_000, min_lease_ms=1_000, backoff_ms=20, max_backoff_ms=100, max_attempts=100)
+LEASES: Final = Leases(lease_ms=5_000, min_lease_ms=1_000, backoff_ms=20, max_backoff_ms=100, max_attempts=100)
 _WORKERS: Final = 2
 _LOOK_S: Final = 0.1
 _CRITICAL: Final = "streams.app.failed"
