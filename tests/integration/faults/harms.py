@@ -102,8 +102,9 @@ def fill_disk(kafka: LocalKafka, node: int, topic: str) -> str:
 
 def start_broker(kafka: LocalKafka, node: int) -> str:
     """Start it again and wait until it answers."""
+    begun = clock.monotonic()
     kafka.start(node)
-    return f"broker {node}: process {kafka.pids[node]} answers"
+    return f"process {kafka.pids[node]} answers after {clock.monotonic() - begun:.1f} s"
 
 
 def start_brokers(kafka: LocalKafka, nodes: Sequence[int]) -> str:
