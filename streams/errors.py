@@ -63,6 +63,10 @@ class ConfigError(FairstreamError):
         return f"{where}: {self.args[0]}{got}" if where else f"{self.args[0]}{got}"
 
 
+class DeploymentMoved(ConfigError):
+    """This deployment has moved to other topics; start with their prefix."""
+
+
 class NotInstalled(FairstreamError):
     """Something that this command needs is not installed; install what the message names."""
 

@@ -15,7 +15,7 @@ from streams.app import collector
 from streams.app.continuity import Topics, next_reign
 from streams.app.door import Core, CoreType
 from streams.app.inbox import Source
-from streams.errors import ConfigError, OwnershipLost, StateUnreadable, Unavailable
+from streams.errors import ConfigError, DeploymentMoved, OwnershipLost, StateUnreadable, Unavailable
 from streams.partition import bounds, open_reader, read_to_end
 from streams.rows import (
     FILLING,
@@ -76,7 +76,8 @@ class StateTopic:
 
         Raises:
             StateUnreadable: the rows, or the inputs they speak of, are not what was written.
-            ConfigError: the topics have other partition counts than when the state began, or the deployment has moved.
+            ConfigError: the topics have other partition counts than when the state began, or are still being filled.
+        DeploymentMoved: the state is served under another prefix.
             Unavailable: Kafka has not answered for a minute.
             OwnershipLost: `should_stop` said yes.
         """
@@ -132,14 +133,17 @@ class StateTopic:
         return positions
 
     def _refuse_migrated(self, rows: dict[bytes, bytes]) -> None:
-        """Refuse a shard that has moved to another deployment, or is not all here yet. Raises `ConfigError`."""
+        """Refuse a shard that has moved to another deployment, or is not all here yet.
+
+        Raises `DeploymentMoved`; and `ConfigError` as long as what is missing may still come.
+        """
         for kind in (MOVED, FILLING):
             value = rows.get(encode_key(self._shard, (kind,)))
             if value is None:
                 continue
             found = decode((kind,), value)
             if isinstance(found, MovedRecord):
-                raise ConfigError(
+                raise DeploymentMoved(
                     f"this deployment has moved to {found.shards} shard(s) under the prefix {found.prefix!r}: start "
                     "schedulers, workers and producers with that, and these no more",
                     field="prefix",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from streams.errors import ConfigError, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
+from streams.errors import ConfigError, DeploymentMoved, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
 
 _LOG: Final = logging.getLogger("streams.app.unserved")
 
@@ -44,6 +44,8 @@ def trouble_of(failure: BaseException | None, *, fenced: bool) -> Trouble | None
         return Trouble.LOST
     if isinstance(failure, Unavailable):
         return Trouble.WAITING
+    if isinstance(failure, DeploymentMoved):
+        return None  # for good: this process has nothing to do here any more
     if isinstance(failure, StateUnreadable) or (isinstance(failure, ConfigError) and fenced):
         return Trouble.REFUSED
     return None

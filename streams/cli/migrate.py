@@ -60,7 +60,7 @@ def shards(
     Schedulers of the present topics are stopped: those that run lose their shards, those that start are told where to
     go (exit status 2). Queued and delayed runs, attempts in flight with what is left of their leases, debts, accounts,
     histories and the ids of ended runs move, and then what stands unread in the present topics. The new deployment is
-    opened only once it is proved equal; until then its schedulers refuse to start.
+    opened only once it is proved equal; until then its schedulers wait.
 
     It can be killed at any moment and run again. All rows of the present state are held in memory.
 

@@ -10,7 +10,7 @@ from streams import partition
 from streams.app import loading
 from streams.app.loading import StateTopic
 from streams.core.shard import Shard
-from streams.errors import ConfigError, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
+from streams.errors import ConfigError, DeploymentMoved, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
 from streams.kafka import KafkaSettings
 from streams.rows import FillingRecord, MovedRecord, PositionsRecord, encode, encode_key, row_key
 from tests.unit.app.fakes import NAMES, FakeWriter, load_from, request, requests
@@ -194,15 +194,15 @@ def test_closing_is_not_asked_about_at_every_row(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("row", "way_out"),
+    ("row", "error", "way_out"),
     [
-        (MovedRecord("runs-b.", 5), "has moved to 5 shard.s. under the prefix 'runs-b.'"),
-        (FillingRecord("runs-a.", 3), "fairstream migrate shards 1 --prefix runs-a. --to runs."),
+        (MovedRecord("runs-b.", 5), DeploymentMoved, "has moved to 5 shard.s. under the prefix 'runs-b.'"),
+        (FillingRecord("runs-a.", 3), ConfigError, "fairstream migrate shards 1 --prefix runs-a. --to runs."),
     ],
 )
 def test_a_deployment_that_has_moved_or_is_not_all_there_is_not_served(
-    row: MovedRecord | FillingRecord, way_out: str, monkeypatch: pytest.MonkeyPatch
+    row: MovedRecord | FillingRecord, error: type[ConfigError], way_out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = messages(*lived().rows.items(), (encode_key(0, row_key(row)), encode(row)))
-    with pytest.raises(ConfigError, match=way_out):
+    with pytest.raises(error, match=way_out):
         load(monkeypatch, written, END)
