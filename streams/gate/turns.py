@@ -113,7 +113,7 @@ class Turns:
         self._consumer: Final = consumer
         self._membership: bytes | None = None
         self._mine: dict[str, list[TopicPartition]] = {}  # by topic
-        self._paused: set[str] = set()
+        self._paused: set[str] = set()  # topics; also of others, see `_go_on`
         self._records: list[Arrived] = []  # of the turn under way
         with mapped_errors("subscribing to the intake topics"):
             consumer.subscribe(
@@ -170,10 +170,11 @@ class Turns:
             self._consumer.close()
 
     def _go_on(self) -> None:
-        partitions = [each for topic in self._paused for each in self._mine.get(topic, ())]
-        self._paused.clear()
-        if partitions:
-            self._consumer.resume(partitions)
+        """Resume what is ours. What was paused and taken away is still paused if it comes back to us."""
+        ours = self._paused & self._mine.keys()
+        if ours:
+            self._paused -= ours
+            self._consumer.resume([each for topic in ours for each in self._mine[topic]])
 
     def _pause(self, topic: str) -> None:
         if topic not in self._paused:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 from streams import clock
 from streams.admin.acls import Operation, Resource, Right, Role, apply, rights
@@ -21,13 +21,15 @@ from streams.admin.kafka import admin_client
 from streams.admin.topics import Layout, ensure
 from streams.client.share_group import prepare
 from streams.client.status import StatusReader
+from streams.core import reasons
 from streams.core.snapshot import FlowView
 from streams.errors import ConfigError
 from streams.kafka import KafkaSettings
 from streams.partition import open_reader, read_to_end
-from streams.wire import PARTITIONER
+from streams.wire import PARTITIONER, decode_rejection, encode_request, intake_topic
 from tests.integration.processes import ChildProcess, SchedulerProcess
 from tests.integration.secured import ADMIN, SecuredKafka
+from tests.integration.topics import read_topic
 
 SHARDS: Final = 2
 WAIT_S: Final = 60.0
@@ -222,6 +224,47 @@ def readable(place: Place, role: Role) -> set[str]:
             refused.append((topic, str(error)))
     assert all("authorization failed" in why for _, why in refused), refused
     return set(place.settings(role).topics) - {topic for topic, _ in refused}
+
+
+def test_a_tenant_files_in_its_own_name_only(still: Place) -> None:
+    """With the rights of a gate, and those of a producer of one tenant; the topics are made with an admin's."""
+    user = f"{still.prefix}{TENANT}"
+    apply(
+        admin_client(still.kafka.settings(ADMIN, "")),
+        f"User:{user}",
+        rights(Role.PRODUCER, still.settings(Role.PRODUCER), own_topic_of=TENANT),
+    )
+    added = still.run(still.user(Role.ADMIN), "gate", "add", TENANT, "globex")
+    assert [made["created"] for made in added] == [True, True]
+    kafka = still.kafka.settings(user, still.prefix)
+    own, others = intake_topic(still.prefix, TENANT), intake_topic(still.prefix, "globex")
+    still.run(user, "submit", "--own-topic-of", TENANT, "--tenant", TENANT, "--workflow", "w", "--run-id", "mine")
+    producer = Producer(kafka.client())
+    refused: list[tuple[str | None, int]] = []
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            refused.append((message.topic(), error.code()))
+
+    lie = encode_request(tenant="globex", run_id="theirs", workflow="w")
+    closed = (others, kafka.topics.requests, kafka.topics.rejected)
+    for topic in (own, *closed):
+        producer.produce(topic, lie, b"globex", on_delivery=on_delivery)
+    assert producer.flush(WAIT_S) == 0
+    assert sorted(refused) == sorted((topic, KafkaError.TOPIC_AUTHORIZATION_FAILED) for topic in closed)
+    with ChildProcess(still.folder, "gate", "streams.cli", "gate", *still.arguments(still.user(Role.GATE))) as gate:
+
+        def seen(topic: str) -> list[bytes]:
+            """What the gate has written: other tests write here too."""
+            records = read_topic(still.kafka.plain, topic)
+            return [each.value or b"" for each in records if own in f"{each.value!r}{each.headers}"]
+
+        clock.wait_until(lambda: seen(kafka.topics.rejected), WAIT_S, what="the refusal of the lie")
+        assert gate.stop() == 0
+    [passed] = seen(kafka.topics.requests)
+    assert b'"mine"' in passed
+    [rejected] = map(decode_rejection, seen(kafka.topics.rejected))
+    assert (rejected.reason, rejected.tenant, rejected.original) == (reasons.NOT_YOUR_TENANT, TENANT, lie)
 
 
 @pytest.fixture

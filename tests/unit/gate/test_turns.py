@@ -126,6 +126,18 @@ def test_a_topic_that_was_paused_and_given_back_is_resumed_when_it_comes_again()
     assert not consumer.paused
 
 
+def test_also_if_it_was_anothers_in_between() -> None:
+    consumer, turns = joined("a", "b")
+    consumer.queue.extend(record("a", offset) for offset in range(SHARE_RECORDS))
+    consumer.queue.extend([consumer.revoke, lambda: consumer.assign("b")])
+    assert by_tenant(turns) == {}
+    assert by_tenant(turns) == {}
+    consumer.queue.extend([consumer.revoke, lambda: consumer.assign("a", "b")])
+    assert by_tenant(turns) == {}
+    consumer.queue.append(record("a", 0))
+    assert by_tenant(turns) == {"a": 1}
+
+
 def test_the_membership_is_that_of_the_assignment_not_what_the_client_has_heard_since() -> None:
     consumer, turns = joined("a")
     consumer.queue.append(record("a", 0))
