@@ -163,8 +163,6 @@ def make_app(settings: Settings, data_dir: Path, fleet: Fleet) -> SchedulerApp:
         topic_disable_leader=True,
         topic_partitions=shards,
         web_enabled=settings.web_port is not None,
-        web_router_enabled=False,
-        web_tables_enabled=False,
         worker_redirect_stdouts=False,
         **web,
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
 import logging
-import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import psutil
 import pytest
 import trustme
 
@@ -17,10 +21,12 @@ from streams import clock
 from streams.admin.kafka import admin_client, look
 from streams.admin.topics import Layout, ensure
 from streams.kafka import KafkaSettings
+from streams.local.ports import LOOPBACK
 from tests.integration.processes import ChildProcess, SchedulerProcess
 from tests.integration.secured import ADMIN, SecuredKafka
 from tests.integration.topics import read_topic
 
+SERVED: Final = "served."
 WAIT_S: Final = 60.0
 CONFIG_ERROR: Final = 2
 TRY_LATER: Final = 75
@@ -129,26 +135,51 @@ def says(process: ChildProcess, text: str) -> bool:
     return text in process.log.read_text()
 
 
-def has_ended(process: ChildProcess) -> bool:
-    return not process.running
+@pytest.fixture(scope="module")
+def scheduler(secured: SecuredKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerProcess]:
+    """One whose librdkafka tells all that it does, and whose settings are else the defaults."""
+    settings = KafkaSettings(servers=secured.servers, prefix=SERVED, options=secured.options(ADMIN))
+    ensure(admin_client(settings), Layout(dispatch_partitions=1, prefix=SERVED))
+    config = secured.config_file(ADMIN, debug="all")
+    folder = tmp_path_factory.mktemp("served")
+    process = SchedulerProcess(folder, "scheduler", kafka=secured.servers, prefix=SERVED, shards=1, kafka_config=config)
+    with process:
+        process.wait_until_ready({0})
+        yield process
+
+
+def ask(scheduler: SchedulerProcess, method: str, path: str) -> int:
+    with closing(http.client.HTTPConnection(LOOPBACK, scheduler.port, timeout=WAIT_S)) as connection:
+        connection.request(method, path)
+        return connection.getresponse().status
+
+
+def test_the_pages_are_ours_alone_and_for_reading(scheduler: SchedulerProcess) -> None:
+    for path in ("/healthz", "/readyz"):
+        assert {ask(scheduler, method, path) for method in ("GET", "HEAD")} == {HTTPStatus.OK}
+        writing = ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+        assert {ask(scheduler, method, path) for method in writing} == {HTTPStatus.METHOD_NOT_ALLOWED}
+    faust = ("/", "/router/", "/table/", "/graph/", "/stats/", "/performance/")
+    others = ("/healthz/", "/readyz/0", "//healthz", "/%2e%2e/%2e%2e/etc/passwd", "/static/")
+    assert {ask(scheduler, "GET", path) for path in (*faust, *others)} == {HTTPStatus.NOT_FOUND}
+
+
+def test_it_listens_on_this_machine_only_unless_told_otherwise(scheduler: SchedulerProcess) -> None:
+    connections = psutil.Process(scheduler.pid).net_connections("inet")
+    assert {place.laddr for place in connections if place.status == psutil.CONN_LISTEN} == {(LOOPBACK, scheduler.port)}
 
 
 def test_no_secret_is_shown_by_anybody_at_any_level(
-    secured: SecuredKafka, prefix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    secured: SecuredKafka, scheduler: SchedulerProcess, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Logs, pages, arguments, topics: with librdkafka telling all that it does, and a run through all of it."""
-    settings = KafkaSettings(servers=secured.servers, prefix=prefix, options=secured.options(ADMIN, debug="all"))
-    ensure(admin_client(settings), Layout(dispatch_partitions=1, prefix=prefix))
+    settings = KafkaSettings(servers=secured.servers, prefix=SERVED, options=secured.options(ADMIN, debug="all"))
     config = secured.config_file(ADMIN, debug="all")
-    place = ["--kafka", secured.servers, "--prefix", prefix, "--kafka-config", str(config)]
-    scheduler = SchedulerProcess(
-        tmp_path, "scheduler", kafka=secured.servers, prefix=prefix, shards=1, kafka_config=config
-    )
+    place = ["--kafka", secured.servers, "--prefix", SERVED, "--kafka-config", str(config)]
     worker = ChildProcess(tmp_path, "worker", "streams.cli", "worker", "--simulate", "--verbose", *place)
     shown: list[str] = [repr(settings), str(settings)]
-    with scheduler, worker:
-        scheduler.wait_until_ready({0})
-        (submitted,) = run_all(secured, prefix, config, ["submit"])
+    with worker:
+        (submitted,) = run_all(secured, SERVED, config, ["submit"])
         assert submitted.status == 0, submitted.said
         names = settings.topics
         clock.wait_until(
@@ -162,10 +193,8 @@ def test_no_secret_is_shown_by_anybody_at_any_level(
         for process in (scheduler, worker):
             proc = Path("/proc") / str(process.pid)
             shown += [(proc / "cmdline").read_bytes().decode(), (proc / "environ").read_bytes().decode()]
-            process.send(signal.SIGTERM)
-        for process in (scheduler, worker):
-            clock.wait_until(partial(has_ended, process), WAIT_S, what=f"the {process.name}'s end")
-            shown.append(process.log.read_text())
+        assert worker.stop() == 0
+        shown += [process.log.read_text() for process in (scheduler, worker)]
     for topic in names:
         shown += [repr(record) for record in read_topic(secured.plain, topic)]
     # What librdkafka tells goes to a logger, which the processes above keep short: here it says all.

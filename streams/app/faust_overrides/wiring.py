@@ -11,6 +11,8 @@ from faust.app import base as stock
 from faust.tables import manager as stock_tables
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from faust.web import base as stock_web
+from faust.web.drivers import aiohttp as web_driver
 
 from streams.app.faust_overrides.consumer import BatchScheduler, Consumer
 from streams.app.faust_overrides.pins import replaces
@@ -21,6 +23,15 @@ class Transport(driver.Transport):
     """Makes our consumer."""
 
     Consumer = Consumer
+
+
+class Web(web_driver.Web):
+    """Serves our pages only."""
+
+    @replaces(stock_web.Web, "_enabled_blueprints", "0a5b53f233d4")
+    def _enabled_blueprints(self) -> list[Any]:
+        """Stock adds pages of its own, some of them whatever the settings say; each would be one more to guard."""
+        return []
 
 
 class TableManager(stock_tables.TableManager):
@@ -70,6 +81,11 @@ class SchedulerApp(faust.App):
     def _new_transport(self) -> Transport:
         """Puts our transport in place, whatever the URL's scheme."""
         return Transport(self.conf.broker_consumer, self)
+
+    @replaces(stock.App, "_new_web", "9558ffdcacfa")
+    def _new_web(self) -> Web:
+        """Puts our web server in place, which has none of Faust's pages."""
+        return Web(self)
 
     @replaces(stock.App, "on_stop", "bfe5a933defb")
     async def on_stop(self) -> None:
