@@ -31,6 +31,7 @@ LOG: Final = logging.getLogger(__name__)
 
 SHARDS: Final = 4
 RECOVERY_S: Final = 90.0  # a broker that was killed needs 10 on a busy machine, and what waited for it 20 more
+DRAIN_S: Final = 240.0  # for what was filed while nothing was served, and for reading all of it
 
 # Short, so that the runs of killed workers come back while the test still runs. A worker that is only cut off for
 # longer loses its runs too: they are done twice then, as two attempts.
@@ -96,7 +97,7 @@ class Stage:
     def drain(self) -> Evidence:
         """Let everything be served, and prove that all is as it must be."""
         self.feeder.finish()
-        return self.here.prove(deadline_s=RECOVERY_S)
+        return self.here.prove(deadline_s=DRAIN_S)
 
     # --- who may be harmed
 
