@@ -23,6 +23,7 @@ from streams import clock
 from streams.errors import ConfigError, StartFailed
 from streams.local import LocalKafka, ports
 from streams.local.node import Node
+from tests.integration.faults.harms import alive
 
 
 def create(bootstrap: str, topic: str, *, replication: int = 1) -> None:
@@ -60,14 +61,6 @@ def consume(bootstrap: str, topic: str, count: int) -> list[int]:
     finally:
         consumer.close()
     return sorted(got)
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie that its parent has not collected does not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_records_come_back(kafka: LocalKafka, prefix: str) -> None:
