@@ -172,6 +172,14 @@ def test_two_shards_become_three_under_backlog_however_often_it_is_killed(old: D
 
     # It has moved: nowhere else can it go, and going there again changes nothing.
     with pytest.raises(ConfigError, match="has moved, or begun to, to 3 shard"):
-        migration(old, moved(old, 4, "c")).run()
+        migration(old, moved(old, 4, "d")).run()
     again = migration(old, new).run()
     assert (wrong(again), again.opened, again.copied) == ([], True, 0)
+
+    shrunk = moved(old, 1, "c")
+    fewer = migration(new, shrunk)
+    before = fewer.look()
+    assert (wrong(before), before.opened) == ([], False)
+    after = fewer.run()
+    assert (wrong(after), after.opened, after.to_shards) == ([], True, 1)
+    assert {line.what: line.after for line in after.lines}["ended ids remembered"] == RUNS + WAKING + MORE

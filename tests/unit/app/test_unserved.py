@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from streams.app.unserved import Trouble, Unserved, trouble_of
-from streams.errors import ConfigError, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
+from streams.errors import ConfigError, DeploymentMoved, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
 
 
 @pytest.fixture
@@ -20,6 +20,7 @@ def unserved() -> Unserved:
         (StateUnreadable(), True, Trouble.REFUSED),
         (ConfigError("other counts"), True, Trouble.REFUSED),
         (ConfigError("not authorized"), False, None),
+        (DeploymentMoved(), True, None),
         (FairstreamError(), True, None),
         (RuntimeError("a bug"), True, None),
         (None, True, None),

@@ -1,0 +1,113 @@
+"""Unread inputs are copied once each, whenever the copying is killed; and the proof tells if they were not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streams.admin.migration import sweeping
+from streams.admin.migration.proving import prove_inputs
+from streams.admin.migration.sides import ShardRows
+from streams.admin.migration.sweeping import MOVED_FROM, Sweep
+from streams.admin.migration.writing import Out
+from streams.rows import MovedRecord, PositionsRecord, decode
+from streams.wire import encode_completion, encode_request, partition_for
+from tests.unit.admin.migration.fakes import NEW, OLD, Crash, FakeKafka
+
+READ = 2  # inputs of each partition that the old shard has applied
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
+    """Five requests and a completion of each of two shards; one request can't be read."""
+    monkeypatch.setattr(sweeping, "RECORDS", 2)
+    made = FakeKafka(monkeypatch)
+    for shard in range(OLD.shards):
+        for number in range(5):
+            tenant = f"t{shard}{number}"
+            value = encode_request(tenant=tenant, run_id="r", workflow="w")
+            made.partitions["a.requests", shard].append(
+                Out("a.requests", shard, tenant.encode(), value, 1_000 + number)
+            )
+        value = encode_completion(tenant="t", run_id="r", attempt=1, status="succeeded")
+        made.partitions["a.completions", shard].append(Out("a.completions", shard, b"t", value))
+    made.partitions["a.requests", 1][4] = Out("a.requests", 1, None, b"\xff", 1_004, (("x", b"y"),))
+    return made
+
+
+def rows() -> list[ShardRows]:
+    return [ShardRows(positions=PositionsRecord(1, {"requests": READ - 1})) for _ in range(OLD.shards)]
+
+
+def begun() -> list[MovedRecord]:
+    return [MovedRecord("b.", NEW.shards, {"requests": READ - 1}) for _ in range(OLD.shards)]
+
+
+def sweep(kafka: FakeKafka, moved: list[MovedRecord]) -> sweeping.Swept:
+    writer: Any = kafka
+    return Sweep(OLD, NEW, moved, writer).once(lambda _done: None)
+
+
+def kept(kafka: FakeKafka) -> list[MovedRecord]:
+    """What the old state partitions say."""
+    moved = begun()
+    for shard in range(OLD.shards):
+        for record in kafka.partitions["a.state", shard]:
+            assert record.value is not None
+            row = decode(("moved",), record.value)
+            assert isinstance(row, MovedRecord)
+            moved[shard] = row
+    return moved
+
+
+def copies(kafka: FakeKafka) -> list[Out]:
+    return [each for place, records in kafka.partitions.items() if place[0].startswith("b.") for each in records]
+
+
+def test_what_was_not_read_is_copied_as_it_is_to_its_tenants_partition(kafka: FakeKafka) -> None:
+    swept = sweep(kafka, begun())
+    assert sum(swept.copied.values()) == len(copies(kafka)) == 2 * (5 - READ) + 2
+    for copy in copies(kafka):
+        assert copy.headers[-1][0] == MOVED_FROM
+        if copy.value == b"\xff":
+            assert (copy.partition, copy.headers[0], copy.timestamp_ms) == (1, ("x", b"y"), 1_004)
+        else:
+            assert copy.key is not None
+            assert copy.partition == partition_for(copy.key.decode(), NEW.shards)
+    assert [line for line in prove_inputs(OLD, rows(), swept.moved, NEW) if not line.equal] == []
+
+
+@pytest.mark.parametrize("crash_at", range(6))
+def test_killed_before_any_transaction_it_goes_on_where_it_was(kafka: FakeKafka, crash_at: int) -> None:
+    kafka.crash_at = crash_at
+    with pytest.raises(Crash):
+        sweep(kafka, begun())
+    kafka.crash_at = None
+    swept = sweep(kafka, kept(kafka))
+    assert kept(kafka) == swept.moved
+    lines = prove_inputs(OLD, rows(), swept.moved, NEW)
+    assert [(line.what, line.before, line.after, line.equal) for line in lines] == [
+        ("unread requests", 6, 6, True),
+        ("unread completions", 2, 2, True),
+    ]
+    assert not sweep(kafka, kept(kafka)).copied, "nothing has come since"
+
+
+def test_what_retention_has_deleted_is_told(kafka: FakeKafka) -> None:
+    kafka.first["a.requests", 0] = 4
+    swept = sweep(kafka, begun())
+    assert swept.expired == {("requests", 0): 2}
+    assert all(line.equal for line in prove_inputs(OLD, rows(), swept.moved, NEW))
+    kafka.first["a.requests", 0] = 5
+    assert all(line.equal for line in prove_inputs(OLD, rows(), swept.moved, NEW)[1:])
+
+
+def test_a_copy_that_is_missing_or_there_twice_is_found(kafka: FakeKafka) -> None:
+    swept = sweep(kafka, begun())
+    place = next(place for place, records in kafka.partitions.items() if place[0] == "b.requests" and records)
+    kafka.partitions[place].append(kafka.partitions[place][0])
+    kafka.partitions["b.completions", partition_for("t", NEW.shards)].pop()
+    requests, completions = prove_inputs(OLD, rows(), swept.moved, NEW)
+    assert (requests.before, requests.after, len(requests.differing)) == (6, 7, 1)
+    assert (completions.before, completions.after, completions.equal) == (2, 1, False)
