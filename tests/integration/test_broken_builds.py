@@ -151,6 +151,7 @@ def test_positions_left_out_of_the_transaction(here: Deployment) -> None:
     with here.scheduler("broken", module="tests.integration.broken.positions_left_out") as broken, fed(here):
         dispatched(here, 10)
         broken.kill()
+        assert broken.poll() == KILLED
         broken.start()
         found = find(here, "shard 0: requests from 0 applied after", "requests were applied, and the answers are")
     assert not any(sentence in each for each in found for sentence in (*DOUBLED, STEPS)), found

@@ -45,7 +45,7 @@ def leases_honoured(evidence: Evidence) -> Iterator[str]:
             continue
         clock, lost_in = clocks[each.shard], given[0][0].step
         steps = [each.step, *(step for step in heard.get(attempt, ()) if step <= lost_in)]
-        due = max(clock[step] for step in steps if step in clock) + each.lease_ms
+        due = max((clock[step] for step in steps if step in clock), default=clock[lost_in]) + each.lease_ms
         if clock[lost_in] < due:
             yield f"{attempt} was given up {due - clock[lost_in]} ms before its lease of {each.lease_ms} ms ran out"
 
