@@ -37,7 +37,7 @@ import orjson
 
 from streams import clock
 from streams.client.verdicts import GiveUp, TryAgain
-from streams.errors import ConfigError
+from streams.errors import ConfigError, visible
 
 if TYPE_CHECKING:
     from streams.client.functions import Async
@@ -176,7 +176,8 @@ class _Errors(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         text = data.decode(errors="replace")
-        sys.stderr.write(text)
+        # A command may well print what a tenant wrote: our terminal must not obey it.
+        sys.stderr.write("\n".join(visible(line.expandtabs()) for line in text.split("\n")))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         self.last_line = lines[-1][:_MAX_REASON] if lines else self.last_line
 

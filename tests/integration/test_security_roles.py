@@ -195,6 +195,18 @@ def test_no_role_writes_or_reads_what_it_should_not(still: Place) -> None:
         assert readable(still, role) == may[Operation.READ], role
 
 
+def test_a_right_that_is_taken_away_is_missed(still: Place) -> None:
+    """Samples of those that do not meet the eye: who only reads has to ask about a group that nobody joins."""
+    user = f"{still.prefix}short"
+    kafka = still.kafka.settings(user, still.prefix)
+    short = [right for right in rights(Role.AUDITOR, kafka) if right.resource is not Resource.GROUP]
+    apply(admin_client(still.kafka.settings(ADMIN, still.prefix)), f"User:{user}", short)
+    with pytest.raises(ConfigError, match="Group authorization failed"), open_reader(kafka, "test") as reader:
+        list(read_to_end(reader, kafka.topics.state, 0))
+    with pytest.raises(ConfigError, match=r"reading the settings of share group .* authorization failed"):
+        prepare(kafka, kafka.worker_group)
+
+
 def written(place: Place, role: Role) -> set[str]:
     """The topics that take a record of a role; all others must refuse it for its rights."""
     taken: set[str] = set()

@@ -85,6 +85,11 @@ def test_what_a_tenant_wrote_is_data_and_nothing_else(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
+def test_what_a_command_prints_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    do(python("import sys; sys.stderr.write('one\\n\\ttwo \\x1b[2J\\u202e\\n')"))
+    assert capsys.readouterr().err == "one\n        two \\x1b[2J\\u202e\n"
+
+
 def test_headers_that_no_environment_can_hold_are_given_up() -> None:
     """Another attempt would find it no smaller."""
     body = orjson.dumps({"headers": {str(number): "x" * 8_192 for number in range(64)}})
