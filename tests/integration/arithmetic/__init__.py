@@ -29,6 +29,7 @@ ALWAYS = (
     requests.each_answered_once,
     requests.refused_as_the_journal_says,
     requests.forwarded_once,
+    accounts.runs_conserved,
     accounts.settled_once,
     accounts.settled_or_in_flight,
     accounts.tokens_conserved,

@@ -1,14 +1,38 @@
-"""Accounts: every attempt is settled once, and every token that was charged was spent or is in flight."""
+"""Accounts: every run ends once, every attempt is settled once, every token charged was spent or is in flight."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
+from streams.core import counts
 from streams.core.inputs import FAILED, SUCCEEDED
 from streams.core.outcomes import LOST
 from streams.core.records import FlightRecord, FlowRecord, RingRecord, RunRecord
 from tests.integration.arithmetic.evidence import Evidence
+
+# How a run may end, each counted once, by the step that ends it.
+ENDS = (
+    counts.SUCCEEDED,
+    counts.FAILED,
+    counts.CANCELLED,
+    counts.EXPIRED,
+    counts.DEAD_LETTERED,
+    counts.DROPPED,
+    counts.REMOVED,
+    counts.UNDELIVERABLE,
+)
+
+
+def runs_conserved(evidence: Evidence) -> Iterator[str]:
+    """Every accepted run has ended, once, or is still there."""
+    for shard, entries in evidence.journal.items():
+        counted: Counter[str] = Counter()
+        for entry in entries:
+            counted.update(entry.counts)
+        ended, left = {name: counted[name] for name in ENDS if counted[name]}, len(evidence.rows_of(shard, RunRecord))
+        if counted[counts.ACCEPTED] != sum(ended.values()) + left:
+            yield f"shard {shard}: {counted[counts.ACCEPTED]} runs were accepted, {left} are left, and ended {ended}"
 
 
 def settled_once(evidence: Evidence) -> Iterator[str]:

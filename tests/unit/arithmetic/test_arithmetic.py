@@ -266,6 +266,19 @@ def a_record_forwarded_twice(evidence: Evidence) -> None:
     evidence.requests.append(copy._replace(offset=99))
 
 
+@damage(
+    accounts.runs_conserved, "shard 0: 5 runs were accepted, 0 are left, and ended {'succeeded': 4, 'cancelled': 2}"
+)
+def a_run_that_ended_twice(evidence: Evidence) -> None:
+    entry = evidence.journal[0][1]
+    entry_of(evidence, 2, counts={**entry.counts, "succeeded": entry.counts["succeeded"] + 1})
+
+
+@damage(accounts.runs_conserved, "shard 0: 5 runs were accepted, 1 are left")
+def a_run_that_ended_and_is_still_there(evidence: Evidence) -> None:
+    evidence.rows[0].append(RunRecord(ACME, "good", "w", "default", 0, 1, None, None, 1, 1, 1, 0, b""))
+
+
 @damage(accounts.settled_once, "'good', 1) was settled 2 times: ['succeeded', 'succeeded']")
 def an_attempt_settled_twice(evidence: Evidence) -> None:
     entry, index = settlement(evidence, "good", 1)
