@@ -123,7 +123,7 @@ class RunRecord:
     run_id: str
     workflow: str
     class_: str
-    position: int  # FIFO place inside its flow, also after a retry
+    position: int  # FIFO place inside its flow, also after a retry; below 0: it was moved here, see `resharding`
     estimate: int  # tokens charged at each dispatch
     max_tokens: int | None
     deadline_ms: int | None

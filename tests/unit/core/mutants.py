@@ -18,6 +18,7 @@ CLASSES = "tests/unit/core/test_classes.py"
 HISTORIES = "tests/unit/core/test_estimator_memory.py"
 GAP = "tests/property/test_gap.py::test_the_bound_is_close_if_estimates_are_right"
 GROUPS = "tests/unit/core/test_groups.py"
+RESHARDING = "tests/unit/core/test_resharding.py"
 NAMES = "tests/simulation/test_many_names.py"
 SHARES = "tests/simulation/test_scenarios.py::test_everybody_gets_its_share_at_every_moment"
 
@@ -434,5 +435,24 @@ MUTANTS: dict[str, Mutant] = {
         "    state.out.changed[flight.key] = flight\n    if tokens",
         "    if tokens",
         f"{OUTCOMES}::test_a_sign_of_life_extends_the_lease",
+    ),
+    # Another number of shards.
+    "resharding: of two visits under way that meet, the second earns again": one(
+        "rejoining",
+        "flow.half_visit, flow.accrued = True, _ROUND - 1",
+        "flow.accrued = _ROUND - 1",
+        f"{RESHARDING}::test_visits_under_way_that_meet_go_on_one_after_the_other_in_the_same_round",
+    ),
+    "resharding: an outage takes something of a lease": one(
+        "resharding",
+        "expires_ms=record.expires_ms + state.record.outage_ms",
+        "expires_ms=record.expires_ms",
+        f"{RESHARDING}::test_a_lease_goes_on_with_what_was_left_of_it",
+    ),
+    "resharding: what a class is ahead is forgotten": one(
+        "rejoining",
+        "        if lead:",
+        "        if lead < 0:",
+        f"{RESHARDING}::test_a_class_takes_along_what_it_is_ahead",
     ),
 }

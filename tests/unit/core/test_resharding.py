@@ -126,8 +126,8 @@ def test_members_of_a_group_that_meet_share_its_weight_from_the_next_round_on() 
     assert [flow.rate for flow in state.rings["default"].flows.values()] == [50, 50]
 
 
-def test_a_class_takes_along_what_it_is_behind() -> None:
-    """By its flows with work: the sum over the shards stays, and a class with nothing queued has lost it."""
+def test_a_class_takes_along_what_it_is_ahead() -> None:
+    """By its flows with work: the sum over the shards stays."""
     classes = (PriorityClass(name="high", weight=1), PriorityClass(name="low", weight=1))
     policy = replace(make_policy(runs=1), classes=classes, between_classes="shares")
     driver = Driver(policy)

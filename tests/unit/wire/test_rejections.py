@@ -66,6 +66,13 @@ def test_a_refused_run_comes_back_whole() -> None:
     )
 
 
+def test_a_run_that_was_moved_here_stands_before_the_beginning() -> None:
+    rejection = Rejection("acme", "r-1", reasons.EXPIRED, "too late", 1, 2, None, -3, b'{"payload":1}')
+    value = encode_rejection(rejection, Position("runs-b.requests", 0, -3), shard=0, step=9, at_ms=1_000)
+    assert_conforms(value, "rejection")
+    assert decode_rejection(value).position.offset == -3
+
+
 def test_an_unreadable_record_is_set_aside_as_it_was() -> None:
     value = unreadable(b"\xa2\xff", b"\x00\x01\xfe")
     assert_conforms(value, "rejection")
