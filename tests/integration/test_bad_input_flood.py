@@ -1,19 +1,22 @@
 """A flood of damaged records on every input: each is refused once, the good ones are served, memory stays bounded.
 
-Everything lies in Kafka before the scheduler starts, so it comes as fast as it can be fetched. What must become of a
-record is judged by reading it here, beside the scheduler: by the same rules of the wire, but not by the same program.
+Of each wave everything lies in Kafka before the scheduler sees any of it: it comes as fast as it can be fetched. What
+must become of a record is judged by reading it here, beside the scheduler: by the rules of the wire, as a client does.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import psutil
-from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from streams import clock
 from streams.core import reasons
@@ -33,15 +36,16 @@ from streams.wire import (
     partition_for,
 )
 from tests.integration.arithmetic import looks_idle
-from tests.integration.damage import COMPLETIONS, POLICY, REQUESTS, damaged_records
+from tests.integration.damage import COMPLETIONS, POLICY, REQUESTS, Damaged, damaged_records
 from tests.integration.deployment import LEASES, Deployment, deploy
 from tests.integration.processes import SchedulerProcess
 from tests.integration.traffic import Workers, make_producer
 
 NIGHTLY: Final = os.environ.get("FAIRSTREAM_TEST_PROFILE") == "nightly"
 RECORDS: Final = 1_000_000 if NIGHTLY else 20_000
-LARGE: Final = 400 if NIGHTLY else 40  # of a megabyte each, beside those
-DEADLINE_S: Final = 3_600 if NIGHTLY else 120
+WAVE: Final = 20_000  # the next one comes when nothing of the last is left: it is not the backlog that is measured
+LARGE: Final = 40  # of a megabyte each, beside those, in each wave
+DEADLINE_S: Final = 300  # for a wave
 SHARDS: Final = 2
 SEED: Final = 20_260_101
 
@@ -75,59 +79,49 @@ class Seen:
     seconds: float = 0.0
 
 
-def fill(here: Deployment) -> int:
-    """Write everything; return how many policies are to be refused. The last record of each input is a bad one."""
+def fill(here: Deployment, records: Iterator[tuple[int, Damaged]]) -> tuple[int, set[Place]]:
+    """Write a wave; return how many policies are to be refused, and where the last record of each input stands."""
     producer = make_producer(here.servers)
     bad_policies = 0
-    for number, each in enumerate(damaged_records(SEED, RECORDS)):
+    ends: set[Place] = set()
+
+    def on_end(error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        ends.add((message.topic() or "", message.partition() or 0, message.offset() or 0))
+
+    for number, each in islice(records, WAVE):
         bad_policies += each.topic == POLICY and each.value is not None
         partition = number % SHARDS if each.anywhere else -1  # -1: by its key
         producer.produce(here.prefix + each.topic, each.value, each.key, partition, headers=each.headers)
-        if number % 10_000 == 0:
-            assert producer.flush(120) == 0
     for number in range(LARGE):
         # Large in its value, which is no JSON; in its key; in a header.
         value, key, header = ((_BULK, b"k", b""), (b"{", _BULK, b""), (b"[]", None, _BULK))[number % 3]
         producer.produce(here.names.requests, value, key, number % SHARDS, headers=[("h", header)])
-        assert producer.flush(60) == 0
     for topic in (here.names.requests, here.names.completions):
         for shard in range(SHARDS):
-            producer.produce(topic, b"the end", b"end", partition=shard)
-    assert producer.flush(120) == 0
-    return bad_policies
+            producer.produce(topic, b"the end", b"end", shard, on_delivery=on_end)
+    assert producer.flush(DEADLINE_S) == 0
+    return bad_policies, ends
 
 
-def watch(here: Deployment, scheduler: SchedulerProcess, ends: set[Place]) -> Seen:
+def watch(here: Deployment, scheduler: SchedulerProcess, consumer: Consumer, ends: set[Place], seen: Seen) -> None:
     """Read the refusals as they come, and look at the scheduler's memory, until nothing is left to be done."""
-    seen, begun = Seen(), clock.monotonic()
+    begun = clock.monotonic()
     process = psutil.Process(scheduler.pid)
-    with open_reader(KafkaSettings(servers=here.servers), "refusals") as consumer:
-        consumer.assign([TopicPartition(here.names.rejected, shard, OFFSET_BEGINNING) for shard in range(SHARDS)])
 
-        def done() -> bool:
-            assert scheduler.poll() is None, "it ended"
-            seen.peak_bytes = max(seen.peak_bytes, process.memory_info().rss)
-            messages = [each for each in consumer.consume(2_000, 0.1) if each.error() is None]
-            for message in messages:
-                refusal = decode_rejection(message.value())
-                if refusal.position in seen.refused:
-                    seen.twice.append(refusal.position)
-                seen.refused[refusal.position] = refusal.reason
-            return not messages and ends <= seen.refused.keys() and looks_idle(here.servers, here.prefix, SHARDS)
+    def done() -> bool:
+        assert scheduler.poll() is None, "it ended"
+        seen.peak_bytes = max(seen.peak_bytes, process.memory_info().rss)
+        messages = [each for each in consumer.consume(2_000, 0.1) if each.error() is None]
+        for message in messages:
+            refusal = decode_rejection(message.value())
+            if refusal.position in seen.refused:
+                seen.twice.append(refusal.position)
+            seen.refused[refusal.position] = refusal.reason
+        return not messages and ends <= seen.refused.keys() and looks_idle(here.servers, here.prefix, SHARDS)
 
-        clock.wait_until(done, DEADLINE_S, 0.0, what="the end of the flood")
-    seen.seconds = clock.monotonic() - begun
-    return seen
-
-
-def last_places(here: Deployment) -> set[Place]:
-    found = set()
-    with open_reader(KafkaSettings(servers=here.servers), "ends") as consumer:
-        for topic in (here.names.requests, here.names.completions):
-            for shard in range(SHARDS):
-                _, end = consumer.get_watermark_offsets(TopicPartition(topic, shard), timeout=30)
-                found.add((topic, shard, end - 1))
-    return found
+    clock.wait_until(done, DEADLINE_S, 0.0, what="the end of the wave")
+    seen.seconds += clock.monotonic() - begun
 
 
 def judge(here: Deployment) -> Judgement:
@@ -184,19 +178,24 @@ def test_damaged_records_are_refused_once_and_the_good_ones_served(
     here = deploy(kafka.bootstrap, prefix, tmp_path, shards=SHARDS)
     here.apply(Policy(window=Window(runs=1_000), leases=LEASES, memory=Memory(ended_runs=10_000)))
     workers = Workers(here.servers, here.prefix)
-    with here.scheduler() as scheduler:
+    records = enumerate(damaged_records(SEED, RECORDS))
+    bad_policies, seen = 0, Seen()
+    settings = KafkaSettings(servers=here.servers)
+    # It is frozen while a wave is written, and must not be missed.
+    with here.scheduler(session_timeout_s=60.0) as scheduler, open_reader(settings, "refusals") as consumer:
+        consumer.assign([TopicPartition(here.names.rejected, shard, OFFSET_BEGINNING) for shard in range(SHARDS)])
         scheduler.wait_until_ready({0, 1})
         idle_bytes = psutil.Process(scheduler.pid).memory_info().rss
-        assert scheduler.stop() == 0
-        bad_policies = fill(here)
-        ends = last_places(here)
-        scheduler.start()
         workers.start()
         try:
-            seen = watch(here, scheduler, ends)
+            for _ in range(0, RECORDS, WAVE):
+                scheduler.send(signal.SIGSTOP)
+                more, ends = fill(here, records)
+                bad_policies += more
+                scheduler.send(signal.SIGCONT)
+                watch(here, scheduler, consumer, ends, seen)
         finally:
             workers.finish()
-        assert scheduler.stop() == 0
         log = scheduler.log.read_text()
 
     judged = judge(here)

@@ -20,22 +20,17 @@ from streams.core.records import RunRecord
 from streams.core.snapshot import FlowView
 from streams.kafka import KafkaSettings
 from streams.local import LocalKafka
-from streams.wire import Refusal, decode_status, encode_completion, encode_request
+from streams.wire import Refusal, decode_status
 from tests.integration.arithmetic import Evidence, problems, problems_when_drained
 from tests.integration.deployment import LEASES, Deployment, deploy
+from tests.integration.teller import TOKENS, WAIT_S, Teller, value_of
 from tests.integration.topics import read_topic
-from tests.integration.traffic import make_producer
 
 NOT_TEXT = b"\xa2\xff"
 DEEP = b"[" * 10_000_000
 UNREADABLE = (b"\x00\x01", b"[]", b"{}", b'{"tenant":"shape","run_id":', DEEP)
 TIMES = (1_755_933_141_855_875, -1, 0)
 LOWERED = 500_000
-WAIT_S = 60
-
-
-def value_of(tenant: str, run_id: str, payload: object = None) -> bytes:
-    return encode_request(tenant=tenant, run_id=run_id, workflow="w", payload=payload)
 
 
 @dataclass
@@ -54,45 +49,6 @@ class Story:
         places = {seen.offset for seen in self.evidence.requests if getattr(seen, of) == wanted}
         assert places, "it was sent"
         return [each for each in self.evidence.refusals if each.position.offset in places]
-
-
-class Teller:
-    """Files and finishes runs of a deployment."""
-
-    def __init__(self, here: Deployment) -> None:
-        self.here = here
-        self._producer = make_producer(here.servers)
-        self._finished: set[tuple[str, str, int]] = set()
-
-    def file(self, value: bytes | None, key: bytes | None) -> None:
-        self._producer.produce(self.here.names.requests, value, key)
-
-    def flush(self) -> None:
-        assert self._producer.flush(WAIT_S) == 0
-
-    def finish(self) -> None:
-        """Report on what has been dispatched since."""
-        for each in self.here.gather().dispatches:
-            attempt = (each.tenant, each.run_id, each.attempt)
-            if attempt not in self._finished:
-                self._finished.add(attempt)
-                value = encode_completion(
-                    tenant=each.tenant, run_id=each.run_id, attempt=each.attempt, status="succeeded", tokens=7
-                )
-                self._producer.produce(self.here.names.completions, value, each.tenant.encode())
-        self.flush()
-
-    def drain(self) -> Evidence:
-        """Finish everything until the arithmetic says that nothing is left."""
-        found: list[Evidence] = []
-
-        def drained() -> bool:
-            self.finish()
-            found.append(self.here.gather())
-            return not [*problems(found[-1]), *problems_when_drained(found[-1])]
-
-        clock.wait_until(drained, WAIT_S, 0.3, what="the end of all runs")
-        return found[-1]
 
 
 async def file_at(here: Deployment, times: dict[str, int], tenant: str) -> None:
@@ -207,7 +163,7 @@ def test_fault_67_a_run_too_large_for_the_workers_topic_is_a_dead_letter(story: 
     taken_out = [each for entry in story.evidence.journal[0] for each in entry.undeliverable]
     assert {each.run_id for each in taken_out} == {"big", "big-too"}
     settled = [each for entry in story.evidence.journal[0] for each in entry.settlements if each.tenant == "large"]
-    assert sum(each.actual for each in settled) == 3 * 7, "nothing is charged for it"
+    assert sum(each.actual for each in settled) == 3 * TOKENS, "nothing is charged for it"
 
 
 def test_fault_75_a_timestamp_that_cannot_be_right_is_no_waiting_time(story: Story) -> None:
