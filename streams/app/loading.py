@@ -29,6 +29,7 @@ from streams.rows import (
     decode_key,
     encode_key,
 )
+from streams.wire import STATE_DELETIONS_KEPT_MS
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -42,6 +43,8 @@ _LOG: Final = logging.getLogger("streams.app.loading")
 _PATIENCE_S: Final = 60.0  # a broker's restart is ridden out, and so is the election of another leader
 _RETRY_S: Final = 0.5
 _LOOK_EVERY: Final = 1_000  # rows: some ms
+# After it, Kafka may soon forget the deletions of what was read first.
+_READ_S: Final = STATE_DELETIONS_KEPT_MS / 1000 / 2
 
 
 class StateTopic:
@@ -77,8 +80,8 @@ class StateTopic:
         Raises:
             StateUnreadable: the rows, or the inputs they speak of, are not what was written.
             ConfigError: the topics have other partition counts than when the state began, or are still being filled.
-        DeploymentMoved: the state is served under another prefix.
-            Unavailable: Kafka has not answered for a minute.
+            DeploymentMoved: the state is served under another prefix.
+            Unavailable: Kafka has not answered for a minute, or is too slow for what it gives to be trusted.
             OwnershipLost: `should_stop` said yes.
         """
         deadline = clock.monotonic() + _PATIENCE_S
@@ -114,8 +117,12 @@ class StateTopic:
     def _read(self, consumer: Consumer) -> dict[bytes, bytes]:
         """Return the last value of each key."""
         rows: dict[bytes, bytes] = {}
+        deadline = clock.monotonic() + _READ_S
         for number, message in enumerate(read_to_end(consumer, self._names.state, self._shard)):
-            self._go_on(number)
+            if number % _LOOK_EVERY == 0:
+                self._go_on()
+                if clock.monotonic() > deadline:
+                    raise Unavailable(f"{self._names.state}, partition {self._shard}: not read within {_READ_S:g} s")
             key, value = message.key() or b"", message.value()
             if value is None:
                 rows.pop(key, None)
@@ -161,7 +168,8 @@ class StateTopic:
     def _records(self, rows: dict[bytes, bytes]) -> Iterator[Record]:
         """Yield what the rows hold; they are used up, so that a large state is not in memory twice."""
         while rows:
-            self._go_on(len(rows))
+            if len(rows) % _LOOK_EVERY == 0:
+                self._go_on()
             key_bytes, value = rows.popitem()
             shard, key = decode_key(key_bytes)
             if shard != self._shard:
@@ -170,8 +178,8 @@ class StateTopic:
             assert not isinstance(record, RuntimeRow), "its key is spelled in one way, and was taken out or refused"
             yield record
 
-    def _go_on(self, number: int) -> None:
-        if number % _LOOK_EVERY == 0 and self._should_stop():
+    def _go_on(self) -> None:
+        if self._should_stop():
             raise OwnershipLost(f"shard {self._shard} is closed while it is loaded")
 
     def _build(self, rows: dict[bytes, bytes]) -> Core:

@@ -16,7 +16,15 @@ from streams.wire.reading import MAX_VALUE_BYTES
 from streams.wire.rejections import Position, Refusal, decode_rejection, encode_rejection, encode_unreadable
 from streams.wire.requests import decode_request, encode_cancel, encode_request
 from streams.wire.status import Status, decode_status, encode_class_status, encode_flow_status, encode_shard_status
-from streams.wire.topics import MAX_MESSAGE_BYTES, STEP_BYTES, TOPICS, Topic, TopicNames, topic_names
+from streams.wire.topics import (
+    MAX_MESSAGE_BYTES,
+    STATE_DELETIONS_KEPT_MS,
+    STEP_BYTES,
+    TOPICS,
+    Topic,
+    TopicNames,
+    topic_names,
+)
 
 __all__ = [
     "FORWARDED",
@@ -24,6 +32,7 @@ __all__ = [
     "MAX_MESSAGE_BYTES",
     "MAX_VALUE_BYTES",
     "PARTITIONER",
+    "STATE_DELETIONS_KEPT_MS",
     "STEP_BYTES",
     "TOPICS",
     "Assignment",

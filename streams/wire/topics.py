@@ -57,6 +57,10 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 # longest names there may be. The step is bounded so that they fit (`tests/unit/app/test_step_bounds.py`).
 STEP_BYTES: Final = 8 * 1024 * 1024
 
+# How long a deletion is kept in the state topic once it has been compacted. A reader that takes longer may have seen a
+# row and miss that it was deleted: the loader gives up before. Longer means that a takeover reads more that is dead.
+STATE_DELETIONS_KEPT_MS: Final = 10 * 60_000
+
 _LARGE: Final = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
 
 TOPICS: Final[tuple[Topic, ...]] = (
@@ -78,7 +82,7 @@ TOPICS: Final[tuple[Topic, ...]] = (
             "segment.ms": str(10 * 60_000),
             "min.cleanable.dirty.ratio": "0.2",
             "max.compaction.lag.ms": str(_HOUR_MS),
-            "delete.retention.ms": str(10 * 60_000),
+            "delete.retention.ms": str(STATE_DELETIONS_KEPT_MS),
             **_LARGE,
         },
     ),

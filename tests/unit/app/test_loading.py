@@ -13,6 +13,7 @@ from streams.core.shard import Shard
 from streams.errors import ConfigError, DeploymentMoved, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
 from streams.kafka import KafkaSettings
 from streams.rows import FillingRecord, MovedRecord, PositionsRecord, encode, encode_key, row_key
+from streams.wire import TOPICS
 from tests.unit.app.fakes import NAMES, FakeWriter, load_from, request, requests
 
 COUNTS = {"requests": 1, "completions": 1}
@@ -206,3 +207,16 @@ def test_a_deployment_that_has_moved_or_is_not_all_there_is_not_served(
     written = messages(*lived().rows.items(), (encode_key(0, row_key(row)), encode(row)))
     with pytest.raises(error, match=way_out):
         load(monkeypatch, written, END)
+
+
+def test_what_took_too_long_to_read_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka forgets deletions after a while: a row that was seen before may be gone, and nothing said so."""
+    monkeypatch.setattr(loading, "_READ_S", -1.0)
+    monkeypatch.setattr(loading, "_PATIENCE_S", -1.0)
+    with pytest.raises(Unavailable, match=r"runs\.state, partition 0: not read within"):
+        load(monkeypatch, messages(*lived().rows.items()), END)
+
+
+def test_the_time_to_read_is_well_within_the_time_that_deletions_are_kept() -> None:
+    [state] = (topic for topic in TOPICS if topic.name == "state")
+    assert int(state.configs["delete.retention.ms"]) >= 2 * 1000 * loading._READ_S
