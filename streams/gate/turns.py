@@ -104,8 +104,8 @@ class Turns:
     """Reads as a member of the group, for one thread.
 
     The membership under which records were read is part of their transaction (KIP-447), so that one of a gate that has
-    been given up for dead fails. It is taken when the partitions are, never later: a client that is told in the
-    background that it has been thrown out shows no generation, and Kafka takes offsets from such a one unseen.
+    been given up for dead fails. It is taken when the partitions are, never later: the two belong together, and what a
+    client shows once it has been thrown out may be no membership at all, with which Kafka takes any offsets.
     """
 
     def __init__(self, consumer: ConsumerLike, prefix: str) -> None:
