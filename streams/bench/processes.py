@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import http.client
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from streams import clock
 from streams.errors import FairstreamError
@@ -27,12 +28,19 @@ def finish(process: OwnedProcess, what: str, deadline_s: float) -> None:
         raise FairstreamError(f"{what} ended with exit status {process.exit_status}; see its output above")
 
 
+def check_alive(scheduler: OwnedProcess) -> None:
+    """Raise `FairstreamError` if the scheduler has ended."""
+    if scheduler.exit_status is not None:
+        raise FairstreamError(f"the scheduler ended with exit status {scheduler.exit_status}; see its output above")
+
+
 def wait_until_ready(scheduler: OwnedProcess, port: int, deadline_s: float) -> None:
     """Wait until the scheduler's /readyz on loopback says yes. Raises `FairstreamError` if it never does."""
     watch_start(scheduler, port, deadline_s)
 
 
-class Start(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Start:
     """How a scheduler came to serve: seconds since it was begun to be watched."""
 
     assigned_s: float  # the group had given it its shards
@@ -50,8 +58,7 @@ def watch_start(
 
     def ready() -> bool:
         nonlocal assigned_s, answered_s, silence_s
-        if scheduler.exit_status is not None:
-            raise FairstreamError(f"the scheduler ended with exit status {scheduler.exit_status}; see its output above")
+        check_alive(scheduler)
         if assigned_s is None and assigned():
             assigned_s = clock.monotonic() - begun
         status = _ask(port)

@@ -19,7 +19,7 @@ from streams.admin.kafka import admin_client
 from streams.admin.policy import publish_policy
 from streams.admin.topics import Layout, ensure
 from streams.app.settings import Settings
-from streams.bench.processes import Start, finish, wait_until_ready, watch_start
+from streams.bench.processes import Start, check_alive, finish, wait_until_ready, watch_start
 from streams.bench.progress import counting_to
 from streams.bench.resident import resident, settled
 from streams.client.status import StatusReader
@@ -182,10 +182,7 @@ def _fill(kafka: KafkaSettings, options: TakeoverOptions, scheduler: OwnedProces
     ):
 
         def held() -> int | None:
-            if scheduler.exit_status is not None:
-                raise FairstreamError(
-                    f"the scheduler ended with exit status {scheduler.exit_status}; see its output above"
-                )
+            check_alive(scheduler)
             status.follow(_LOOK_S)
             views = [each.view for each in status.statuses if isinstance(each.view, ShardView)]
             queued = sum(view.queued_runs + view.flight_runs for view in views)
