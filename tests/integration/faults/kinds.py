@@ -150,8 +150,7 @@ def _kill_two_brokers(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def _cut(stage: Stage) -> Iterator[None]:
-    number = stage.network.cut()
-    assert number > 0, "there was no connection to cut"
+    number = clock.wait_until(stage.network.cut, RECOVERY_S, what="a connection to cut")
     stage.note(Fault.CUT, "network", f"{number} connections cut")
     yield
 
@@ -186,7 +185,7 @@ def _silence(stage: Stage) -> Iterator[None]:
     stage.network.silence()
     yield
     clock.pause(max(0.0, begun + 1.5 * SESSION_S - clock.monotonic()))  # the length of the fault
-    assert damage.held > before, "nobody had anything to say"
+    clock.wait_until(lambda: damage.held > before, RECOVERY_S, what="a chunk that is held")
     stage.network.heal()
     length_s = clock.monotonic() - begun
     stage.note(Fault.SILENCE, "network", f"{damage.held - before} chunks held for up to {length_s:.1f} s")

@@ -40,6 +40,7 @@ AT_POINT: Final = {Fault(f"killed {point}"): point for point in POINTS}
 
 # These need a working deployment to happen at all. The others can be added while they are under way.
 TO_PROCESSES: Final = (Fault.KILL, *AT_POINT, Fault.TERMINATE, Fault.FREEZE, Fault.JOIN, Fault.WORKER)
+TO_NETWORK: Final = (Fault.CUT, Fault.REFUSE, Fault.SLOW, Fault.SILENCE)
 TO_SURROUNDINGS: Final = tuple(fault for fault in Fault if fault not in TO_PROCESSES)
 
 # Of a hundred faults or so; what takes long is rare.
@@ -80,9 +81,13 @@ class Plan:
         chance = random.Random(self.seed)
         first = self._drawn(TO_PROCESSES, chance)
         second = self._drawn(TO_SURROUNDINGS, chance)
-        number = min(len(first), round(len(second) * self.together))
-        bursts: list[Burst] = [*zip(first[:number], second[:number], strict=True)]
-        bursts += [(fault,) for fault in first[number:] + second[number:]]
+        # With the only scheduler down there is nobody whose connections could fail.
+        fit = second if self.schedulers > 1 else [fault for fault in second if fault not in TO_NETWORK]
+        number = min(len(first), len(fit), round(len(second) * self.together))
+        paired = list(zip(first[:number], fit[:number], strict=True))
+        for fault in fit[:number]:
+            second.remove(fault)
+        bursts: list[Burst] = [*paired, *((fault,) for fault in first[number:] + second)]
         chance.shuffle(bursts)
         return bursts
 

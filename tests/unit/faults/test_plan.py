@@ -6,7 +6,7 @@ import pytest
 
 from streams.app.faults import POINTS
 from tests.integration.faults.kinds import HARMS
-from tests.integration.faults.plan import AT_POINT, TO_PROCESSES, TO_SURROUNDINGS, Fault, Plan, spread
+from tests.integration.faults.plan import AT_POINT, TO_NETWORK, TO_PROCESSES, TO_SURROUNDINGS, Fault, Plan, spread
 from tests.integration.faults.record import Fired, missing, table
 
 
@@ -33,6 +33,16 @@ def test_what_is_planned_is_in_the_bursts_and_those_to_surroundings_come_last_in
     assert all(first in TO_PROCESSES and second in TO_SURROUNDINGS for first, second in pairs)
     assert plan.bursts() == bursts
     assert Plan(seed=seed + 1, counts=spread(80)).bursts() != bursts
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_network_of_an_only_scheduler_fails_while_it_is_up(seed: int) -> None:
+    plan = Plan(seed=seed, schedulers=1, counts=spread(80))
+    bursts = plan.bursts()
+    assert Counter(fault for burst in bursts for fault in burst) == plan.counts
+    pairs = [burst for burst in bursts if len(burst) > 1]
+    assert pairs
+    assert not {second for _, second in pairs} & set(TO_NETWORK)
 
 
 def test_what_did_not_fire_is_missing() -> None:
