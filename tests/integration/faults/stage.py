@@ -30,7 +30,7 @@ from tests.integration.traffic import Feeder
 LOG: Final = logging.getLogger(__name__)
 
 SHARDS: Final = 4
-RECOVERY_S: Final = 90.0  # a broker that was killed needs 10 on a busy machine, and what waited for it 20 more
+RECOVERY_S: Final = 120.0  # a broker that was killed needs 10 on a busy machine, and what waited for it 20 more
 DRAIN_S: Final = 240.0  # for what was filed while nothing was served, and for reading all of it
 
 # Short, so that the runs of killed workers come back while the test still runs. A worker that is only cut off for
