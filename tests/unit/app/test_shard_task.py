@@ -253,6 +253,26 @@ def test_closing_lets_the_step_under_way_end(stage: Stage) -> None:
     assert stage.views.forgotten == [0]  # if it comes back, all of it is shown
 
 
+def test_a_load_under_way_is_told_of_the_closing() -> None:
+    """It may take half a minute, and a process that is told to stop has five seconds."""
+    begun = threading.Event()
+
+    def load() -> None:
+        begun.set()
+        eventually(lambda: loading.task.closing, "the closing")
+        raise OwnershipLost("closed while it is loaded")
+
+    loading = Stage(load=load)
+    loading.task.start()
+    assert begun.wait(DEADLINE_S)
+    assert not loading.task.closing
+    loading.task.close()
+    loading.task.join(DEADLINE_S)
+    assert [str(end) for end in loading.ends] == ["closed while it is loaded"]
+    with pytest.raises(OwnershipLost):
+        loading.task.opened.result(DEADLINE_S)
+
+
 def test_a_policy_change_causes_a_step_and_is_its_input(stage: Stage) -> None:
     open_(stage)
     stage.policies.add(SetPolicy(3, Policy(name="new")))
