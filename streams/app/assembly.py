@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -179,6 +180,11 @@ def _agent(fleet: Fleet) -> Any:
     async def serve(stream: Any) -> None:
         # Events are acknowledged by their shard after its commit; awaiting the step here would leave no group commit.
         async for event in stream.noack().events():
-            await fleet.deliver(event)
+            try:
+                await fleet.deliver(event)
+            except asyncio.CancelledError:
+                # The partition is revoked, or all stops, while a full inbox holds us up. Faust would take the error for
+                # a crash and end the process; what the batch holds is read again by whoever has the partition next.
+                return
 
     return serve

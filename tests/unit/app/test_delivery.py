@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +12,7 @@ from aiokafka.errors import IllegalStateError, NoOffsetForPartitionError, Offset
 from faust.tables.recovery import RebalanceAgain, ServiceStopped
 from faust.types import TP
 
+from streams.app.assembly import _agent
 from streams.app.faust_overrides.consumer import BatchScheduler, Consumer
 from streams.app.faust_overrides.recovery import HandoverRecovery
 from tests.unit.app.fakes import FakeRecord
@@ -317,3 +318,33 @@ def test_nothing_flows_once_the_process_is_ending() -> None:
     with pytest.raises(ServiceStopped):
         stage.resume()
     assert stage.events == []
+
+
+def test_an_agent_that_is_held_up_when_its_partition_is_revoked_ends_without_a_crash() -> None:
+    """Faust cancels it. It takes an agent's `CancelledError` for a crash, and that ends the process."""
+
+    class Held:
+        """A fleet whose inboxes are full."""
+
+        def __init__(self) -> None:
+            self.waits = asyncio.Event()
+
+        async def deliver(self, _event: object) -> None:
+            self.waits.set()
+            await asyncio.Event().wait()
+
+    class Stream:
+        def noack(self) -> Stream:
+            return self
+
+        async def events(self) -> AsyncIterator[object]:
+            yield object()
+
+    async def scenario() -> None:
+        fleet = Held()
+        agent = asyncio.ensure_future(_agent(fleet)(Stream()))  # type: ignore[arg-type]
+        await fleet.waits.wait()
+        agent.cancel()
+        await agent
+
+    asyncio.run(scenario())
