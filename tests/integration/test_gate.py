@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +36,8 @@ from tests.integration.topics import Seen, read_topic
 
 SHARDS: Final = 2
 WAIT_S: Final = 60.0
+_RIGHT: Final = "tests.integration.faulty_gate"
+_BROKEN: Final = "tests.integration.broken.no_membership"
 
 
 class Intakes:
@@ -81,9 +85,8 @@ class Intakes:
 
         return clock.wait_until(enough, WAIT_S, 0.3, what=f"{count} requests") or []
 
-    def gate(self, folder: Path, name: str, faults: str = "") -> ChildProcess:
-        """A gate process, not started; it fires its faults only once it is told to."""
-        module = "tests.integration.faulty_gate"
+    def gate(self, folder: Path, name: str, faults: str = "", module: str = _RIGHT) -> ChildProcess:
+        """A gate process with its faults, not started."""
         return ChildProcess(folder, name, module, self.kafka.servers, self.kafka.prefix, name, faults)
 
 
@@ -194,27 +197,41 @@ def test_killed_inside_a_turn_nothing_is_lost_or_doubled(intakes: Intakes, tmp_p
         terminate(gate)
 
 
-def test_a_gate_that_wakes_after_another_has_taken_over_writes_nothing(intakes: Intakes, tmp_path: Path) -> None:
+@contextmanager
+def woken(intakes: Intakes, folder: Path, module: str = _RIGHT) -> Iterator[ChildProcess]:
+    """A gate that froze with a turn in its hands, and that wakes up after another has taken over and done its work.
+
+    The transaction of that turn has not begun, so there is nothing that could time out.
+    """
     intakes.add("a", "b")
     intakes.fill("a", 3 * SHARE_RECORDS)
     intakes.fill("b", SHARE_RECORDS)
-    trace = tmp_path / "faults"
-    # It freezes with a turn in its hands whose transaction has not begun: nothing of it can time out.
-    with intakes.gate(tmp_path, "zombie", f"before_begin@2;signal=STOP;trace={trace}") as zombie:
+    trace = folder / "faults"
+    with intakes.gate(folder, "zombie", f"before_begin@2;signal=STOP;trace={trace}", module) as zombie:
         clock.wait_until(lambda: trace.exists() and is_frozen(zombie), WAIT_S, what="the freeze")
-        with intakes.gate(tmp_path, "heir") as heir:
+        with intakes.gate(folder, "heir") as heir:
             intakes.wait_for(len(intakes.filed))
             thaw(zombie)
-            again = "the group has gone on without this gate"
             clock.wait_until(
-                lambda: again in zombie.log.read_text() or len(intakes.requests()) > len(intakes.filed),
+                lambda: "streams.gate.again" in zombie.log.read_text() or len(intakes.requests()) > len(intakes.filed),
                 WAIT_S,
                 what="what becomes of the zombie's turn",
             )
-            assert_each_once(intakes)
-            assert again in zombie.log.read_text()
             terminate(heir)
+        yield zombie
+
+
+def test_a_gate_that_wakes_after_another_has_taken_over_writes_nothing(intakes: Intakes, tmp_path: Path) -> None:
+    with woken(intakes, tmp_path) as zombie:
+        assert_each_once(intakes)
+        assert "the group has gone on without this gate" in zombie.log.read_text()
         # It has learned of it, and is a gate like any other.
         intakes.fill("a", 5, start=3 * SHARE_RECORDS)
         assert_each_once(intakes)
         terminate(zombie)
+
+
+def test_a_gate_that_is_no_member_of_its_group_is_found_out(intakes: Intakes, tmp_path: Path) -> None:
+    with woken(intakes, tmp_path, _BROKEN):
+        twice = [place for place, times in Counter(map(origin, intakes.requests())).items() if times > 1]
+    assert len(twice) >= SHARE_RECORDS  # at least what the zombie held of one tenant
