@@ -157,3 +157,8 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def in_lines(text: str) -> str:
+    """The same of a text that may have several lines, as a list of problems has."""
+    return "\n".join(visible(line) for line in text.split("\n"))

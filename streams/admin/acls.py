@@ -71,20 +71,21 @@ class Right(NamedTuple):
         return self.resource, self.name, self.prefixed
 
 
-READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
+READ, WRITE, DESCRIBE, SETTINGS = Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS
 
 _ALL_TOPICS: Final = tuple(topic.name for topic in TOPICS)
 
 # By topic, without the prefix.
 _ON_TOPICS: Final[dict[Role, dict[str, tuple[Operation, ...]]]] = {
     Role.SCHEDULER: {
-        "requests": (READ, WRITE),  # what stands in a wrong partition is forwarded
-        "completions": (READ, WRITE),  # the same
-        "state": (READ, WRITE),
+        # What stands in a wrong partition is forwarded. How large a record each topic takes, is asked.
+        "requests": (READ, WRITE, SETTINGS),
+        "completions": (READ, WRITE, SETTINGS),
+        "state": (READ, WRITE, SETTINGS),
+        "dispatch": (WRITE, SETTINGS),
+        "rejected": (WRITE, SETTINGS),
+        "journal": (WRITE, SETTINGS),
         "policy": (READ,),
-        "dispatch": (WRITE,),
-        "rejected": (WRITE,),
-        "journal": (WRITE,),
         "status": (WRITE,),
         "board": (DESCRIBE,),  # at its start it looks whether all topics are there
     },
@@ -109,7 +110,7 @@ _ON_INTAKES: Final[dict[Role, tuple[Operation, ...]]] = {
 _ON_GROUP: Final[dict[Role, tuple[Operation, ...]]] = {
     Role.SCHEDULER: (READ,),
     Role.PRODUCER: (READ,),
-    Role.WORKER: (READ, Operation.DESCRIBE_CONFIGS),
+    Role.WORKER: (READ, SETTINGS),
     Role.GATE: (READ,),
     Role.ADMIN: (Operation.ALTER_CONFIGS,),
 }

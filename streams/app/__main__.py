@@ -8,7 +8,7 @@ from typing import Final
 
 from streams.app.main import run_scheduler
 from streams.app.settings import Settings
-from streams.errors import FairstreamError
+from streams.errors import FairstreamError, in_lines
 from streams.logs import log_to_stderr
 
 # Faust and what it stands on tell what they do in every detail; their warnings are worth reading.
@@ -30,7 +30,7 @@ def main() -> int:
     try:
         return run_scheduler(Settings.load())
     except FairstreamError as error:
-        sys.stderr.write(f"fairstream: {error}\n")
+        sys.stderr.write(f"fairstream: {in_lines(str(error))}\n")
         return error.exit_code
 
 

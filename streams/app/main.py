@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import uvloop
-from aiokafka.errors import KafkaError
+from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError
 from confluent_kafka.admin import AdminClient
 
 from streams.admin.kafka import admin_client, look
@@ -173,6 +173,8 @@ class _Process:
 
     def _explained(self, error: BaseException) -> BaseException:
         """Say in our words what the consumer and the web server raise when the world is not as they need it."""
+        if isinstance(error, (GroupAuthorizationFailedError, TopicAuthorizationFailedError)):
+            return ConfigError(f"the consumer may not read: {error!r}; check this user's rights")
         if isinstance(error, KafkaError):
             return Unavailable(f"the consumer lost Kafka: {error!r}")
         if isinstance(error, OSError) and self._settings.web_port is not None:

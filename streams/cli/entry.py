@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from streams.cli.logs import quiet_libraries
-from streams.errors import FairstreamError, NotInstalled, shown, visible
+from streams.errors import FairstreamError, NotInstalled, in_lines, shown
 
 # Which of our extras brings a library that a command may find missing.
 _EXTRAS: Final = {
@@ -40,13 +40,8 @@ def main() -> NoReturn:
 
 def fail(error: FairstreamError) -> NoReturn:
     """Say what is wrong (as JSON if the command was asked for JSON) and exit with the error's status."""
-    sys.stderr.write((_as_json(error) if "--json" in sys.argv else _as_text(error)) + "\n")
+    sys.stderr.write((_as_json(error) if "--json" in sys.argv else f"fairstream: {in_lines(str(error))}") + "\n")
     sys.exit(error.exit_code)
-
-
-def _as_text(error: FairstreamError) -> str:
-    """One line, but for a list of problems. What somebody else wrote may be quoted in it."""
-    return "\n".join(visible(line) for line in f"fairstream: {error}".split("\n"))
 
 
 def _as_json(error: FairstreamError) -> str:
