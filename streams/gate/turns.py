@@ -202,7 +202,9 @@ def _arrived(message: Message) -> Arrived:
     assert partition is not None
     assert offset is not None
     headers: Any = None  # as they come out of a message: bytes, and no dictionary
-    with suppress(UnicodeDecodeError):
+    # A header's name may be any bytes. confluent-kafka fails on those that are no UTF-8: by the first of these as it is
+    # now ("returned a result with an exception set"), by the second if that is put right.
+    with suppress(SystemError, UnicodeDecodeError):
         headers = message.headers() or ()
     return Arrived(topic, partition, offset, message.timestamp()[1], message.key(), message.value(), headers)
 

@@ -15,6 +15,8 @@ from streams.kafka import KafkaSettings
 from streams.wire import intake_topic, tenant_of
 from tests.unit.gate.fakes import PREFIX, FakeConsumer, failure, metadata, record
 
+NO_TEXT = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
 
 def joined(*tenants: str) -> tuple[FakeConsumer, Turns]:
     consumer = FakeConsumer(*tenants)
@@ -190,7 +192,10 @@ def test_errors_of_the_client_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
         turns.take(0)
 
 
-def test_names_of_headers_that_are_no_text_are_left_to_the_checker(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failure", [SystemError("returned a result with an exception set"), NO_TEXT])
+def test_names_of_headers_that_are_no_text_are_left_to_the_checker(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
     class Odd:
         """A message whose headers cannot be decoded: the client raises when they are asked for."""
 
@@ -198,7 +203,7 @@ def test_names_of_headers_that_are_no_text_are_left_to_the_checker(monkeypatch: 
             return getattr(record("a", 3), name)
 
         def headers(self) -> None:
-            b"\xff".decode()
+            raise failure
 
     consumer, turns = joined("a")
     polls = iter([Odd(), None])
