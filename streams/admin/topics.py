@@ -165,5 +165,5 @@ def _await(admin: AdminClient, names: set[str]) -> None:
 def _wrong_count(topic: Wanted, found: int) -> str:
     return (
         f"{topic.name}: {found} partitions, {topic.partitions} wanted; either set the configured count to {found}, "
-        "or drain the deployment and migrate it to new topics (another count sends tenants to other shards)"
+        "or move to new topics with `fairstream migrate shards` (another count sends tenants to other shards)"
     )

@@ -44,7 +44,7 @@ def next_reign(found: PositionsRecord | None, topics: Topics, names: TopicNames,
     if found.partitions != topics.partitions:
         raise ConfigError(
             f"the state was made with {found.partitions} partitions: with other counts tenants belong to other "
-            "shards; give the topics their old counts, or drain the deployment and migrate it to new topics",
+            "shards; give the topics their old counts, or move it to new topics with `fairstream migrate shards`",
             field="topics",
             value=topics.partitions,
         )

@@ -96,7 +96,7 @@ def test_a_wrong_count_is_a_problem_with_two_ways_out() -> None:
     (problem,) = plan(existing, topics).problems
     assert problem.startswith("eu.requests: 6 partitions, 4 wanted")
     assert "set the configured count to 6" in problem
-    assert "drain" in problem
+    assert "fairstream migrate shards" in problem
     with pytest.raises(ConfigError) as refused:
         verify(existing, topics)
     assert problem in str(refused.value)

@@ -51,7 +51,7 @@ def test_a_topic_that_is_missing_is_refused_with_the_way_out() -> None:
 
 
 def test_other_partition_counts_are_refused_with_the_way_out() -> None:
-    with pytest.raises(ConfigError, match="drain the deployment and migrate"):
+    with pytest.raises(ConfigError, match="fairstream migrate shards"):
         next_reign(PositionsRecord(3, {}, {"requests": 8, "completions": 8}), topics(), NAMES, 2)
 
 
