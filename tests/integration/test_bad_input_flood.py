@@ -50,9 +50,10 @@ SHARDS: Final = 2
 SEED: Final = 20_260_101
 
 # What a process may hold for each shard beside what it holds when idle: an inbox of 32 MiB of records; a step that was
-# taken from it, encoded and waiting in the producer (8 MiB of input, three times); what aiokafka has fetched ahead.
-# Twice that, for Python gives memory back late. It does not depend on the number of records.
-MAX_GROWTH_BYTES: Final = 2 * SHARDS * (32 + 3 * 8) * 1024 * 1024
+# taken from it, encoded and waiting in the producer (8 MiB of input, three times); twice that, for Python gives memory
+# back late. And what a shard remembers by its policy (`MEMORY`) and holds of a wave. None of it grows with the waves.
+MEMORY: Final = Memory(ended_runs=10_000, flows=5_000, histories=5_000)
+MAX_GROWTH_BYTES: Final = SHARDS * (2 * (32 + 3 * 8) + 64) * 1024 * 1024
 
 _BULK: Final = b"\xff" * 1_000_000
 
@@ -176,7 +177,7 @@ def test_damaged_records_are_refused_once_and_the_good_ones_served(
     kafka: LocalKafka, prefix: str, tmp_path: Path
 ) -> None:
     here = deploy(kafka.bootstrap, prefix, tmp_path, shards=SHARDS)
-    here.apply(Policy(window=Window(runs=1_000), leases=LEASES, memory=Memory(ended_runs=10_000)))
+    here.apply(Policy(window=Window(runs=1_000), leases=LEASES, memory=MEMORY))
     workers = Workers(here.servers, here.prefix)
     records = enumerate(damaged_records(SEED, RECORDS))
     bad_policies, seen = 0, Seen()
