@@ -66,13 +66,11 @@ def leave(ring: Ring, shard: ShardRecord) -> Iterator[Joiner]:
 def leads(state: State, ring: Ring, parts: int) -> list[int]:
     """Return by how much a class is ahead of the classes' clock (below 0: behind), in so many parts that sum to it.
 
-    One that has nothing queued has lost what it was behind: see `classes`. One without a share is never ahead.
+    One without a share is neither.
     """
     if state.turns is None or ring.record.class_ not in state.turns.shares:
         return [0] * parts
     lead = ring.record.tag - state.record.clock
-    if not ring.active and not ring.blocked:
-        lead = max(lead, 0)
     return [lead * (number + 1) // parts - lead * number // parts for number in range(parts)]
 
 

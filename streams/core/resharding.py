@@ -61,6 +61,8 @@ class _Part:
     histories: list[tuple[Order, HistoryRecord]] = field(default_factory=list)
     pages: list[tuple[tuple[int, int, int], EndedRecord]] = field(default_factory=list)
     leads: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))  # by class
+    # What it is behind where it has nothing queued: lost when it has work again, but late bills are set off against it.
+    credits: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     past: list[RingRecord] = field(default_factory=list)  # the sums of whom it was decided to forget
 
 
@@ -134,8 +136,9 @@ def _give_rings(state: State, parts: Sequence[_Part], home: Callable[[str], int]
         flows = list(ring.flows.values())
         carriers = [home(flow.tenant) for flow in flows if flow.state] or [home(flow.tenant) for flow in flows]
         carriers = sorted(carriers) or [elsewhere]
+        idle = not ring.active and not ring.blocked
         for number, lead in zip(carriers, leads(state, ring, len(carriers)), strict=True):
-            parts[number].leads[name] += lead
+            (parts[number].credits if idle and lead < 0 else parts[number].leads)[name] += lead
 
 
 def _give_records(records: Iterable[Record], state: State, parts: Sequence[_Part], home: Callable[[str], int]) -> None:
@@ -182,6 +185,10 @@ def _common(old: Sequence[ShardRecord], now_ms: int) -> ShardRecord:
 
 def _finish(part: _Part, about: ShardRecord, policy: PolicyRecord) -> list[Record]:
     """Number anew what a new shard was given, and return all its records."""
+    working = {joiner.record.class_ for joiner in part.joiners if joiner.record.state}
+    for name, credit in part.credits.items():
+        if name not in working:
+            part.leads[name] += credit
     rings, flows = join(part.joiners, part.leads, part.past, policy.policy)
     histories = [(order, replace(record)) for order, record in part.histories]
     used: list[tuple[Order, FlowRecord | HistoryRecord]] = [

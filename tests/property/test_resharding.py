@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from hypothesis import given, target
+from hypothesis import example, given, target
 from hypothesis import strategies as st
 
 from streams.core.inputs import Takeover
-from streams.core.policy import Limits, Memory, Policy, TenantRules
+from streams.core.policy import Estimates, Leases, Limits, Memory, Policy, PriorityClass, TenantRules, Window
 from streams.core.records import FlowRecord, PolicyRecord, Record, RingRecord
 from streams.core.resharding import brought_up, last_step_ms
 from streams.core.shard import Shard
@@ -63,6 +63,19 @@ def test_the_sums_over_forgotten_flows_stay(policy: Policy, seed: int, old: int,
         assert sum(getattr(each, name) for own in rings for each in own) == sum(getattr(each, name) for each in moved)
 
 
+LOW_HAS_A_MINIMUM = Policy(
+    window=Window(runs=None, tokens=1),
+    quantum=1,
+    classes=(PriorityClass(name="mid"), PriorityClass(name="high"), PriorityClass(name="low", min_share=33)),
+    limits=Limits(max_queued_runs=None, max_queued_bytes=None),
+    estimates=Estimates(prior_runs=0, decay_runs=1),
+    leases=Leases(lease_ms=10, max_lease_ms=200, max_attempts=1, backoff_ms=5, max_backoff_ms=80),
+    memory=Memory(ended_ms=0, ended_runs=0, flows=1_000, histories=2, tenant_histories=1),
+)
+
+
+# A bill that comes late, for a class that has nothing queued and is behind its minimum, is set off against that.
+@example(policy=LOW_HAS_A_MINIMUM, seed=0, shards=4)
 @given(policy=door_policies(), seed=seeds, shards=numbers)
 def test_as_many_shards_as_before_decide_as_they_would_have(policy: Policy, seed: int, shards: int) -> None:
     """Same inputs, same dispatches, whatever was in the middle of a visit, once all shards are equally far."""
