@@ -1,4 +1,4 @@
-"""The README, as far as it can be checked without running it: what it names is there."""
+"""The README and SECURITY.md, as far as they can be checked without running them: what they name is there."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tests.commands import parse
 
 ROOT = Path(streams.__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+DOCS = README + (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", DOCS, re.MULTILINE | re.DOTALL)
 SHELL = [line for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
-INLINE = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", README, flags=re.MULTILINE | re.DOTALL))
+INLINE = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", DOCS, flags=re.MULTILINE | re.DOTALL))
 
 
 def commands(program: str) -> list[str]:
@@ -57,7 +58,7 @@ def test_each_topic_exists_and_has_that_key() -> None:
 
 def test_each_file_and_folder_exists() -> None:
     named = [text for text in INLINE if "/" in text and not text.startswith((".venv", "/", "'"))]
-    linked = re.findall(r"\]\(([^):]+)\)", README)
+    linked = re.findall(r"\]\(([^):]+)\)", DOCS)
     laid_out = re.findall(r"(?:^ {4}| {2,}|; )((?:streams|schemas|config|tests)/\w*)", README, re.MULTILINE)
     assert len(laid_out) >= 12
     for path in [*named, *linked, *laid_out]:
