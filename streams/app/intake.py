@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from streams.app.inbox import Source
 from streams.app.limits import OVERHEAD_BYTES, TopicLimits
 from streams.app.transaction import Forward
+from streams.app.unread import check
 from streams.core import counts, reasons
 from streams.core.effects import Rejection
 from streams.core.inputs import Cancel, Completion, Submit
@@ -85,9 +86,10 @@ class Reader:
                 continue
             position = record.offset
             try:
+                check(record)
                 given = decode(record)
             except BadRecord as error:
-                intake.unreadable.append(Unreadable(source, record, error))
+                intake.unreadable.append(Unreadable(source, record, _bare(error)))
                 intake.count(UNREADABLE)
                 continue
             if partition_for(given.tenant, shards) != shard:
@@ -131,6 +133,16 @@ class Reader:
             )
         )
         intake.count(FORWARDED_ON)
+
+
+def _bare(error: BadRecord) -> BadRecord:
+    """Take off an error the frames it came through: they hold the batch, and the batch's intake holds the error.
+
+    Such a circle is freed by the collector of garbage only, and that comes seldom here (`collector`): a flood of
+    unreadable records would stay in memory, hundreds of megabytes of it.
+    """
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
 
 
 def _refuse(intake: Intake, given: Submit, largest: int) -> None:

@@ -51,9 +51,9 @@ SEED: Final = 20_260_101
 
 # What a process may hold for each shard beside what it holds when idle: an inbox of 32 MiB of records; a step that was
 # taken from it, encoded and waiting in the producer (8 MiB of input, three times); twice that, for Python gives memory
-# back late. And what a shard remembers by its policy (`MEMORY`) and holds of a wave. None of it grows with the waves.
+# back late. Nothing of it grows with the number of records, and what a shard remembers of runs is small (`MEMORY`).
 MEMORY: Final = Memory(ended_runs=10_000, flows=5_000, histories=5_000)
-MAX_GROWTH_BYTES: Final = SHARDS * (2 * (32 + 3 * 8) + 64) * 1024 * 1024
+MAX_GROWTH_BYTES: Final = SHARDS * 2 * (32 + 3 * 8) * 1024 * 1024
 
 _BULK: Final = b"\xff" * 1_000_000
 

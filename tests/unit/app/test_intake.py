@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,3 +128,23 @@ def test_what_is_too_large_to_be_forwarded_is_set_aside(source: Source) -> None:
     assert [(each.record.offset, each.error.field) for each in intake.unreadable] == [(4, "value")]
     assert intake.counts == {UNREADABLE: 1}
     assert len(with_limits(2, **{source.value: OVERHEAD_BYTES + 4_096}).read([batch], {}).forwards) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"{", b"[]", b'{"tenant":5}', b'{"run_id":"r"}', b"\x00", None, b"[" * 1_000, b'{"tenant":"a","run_id":"r"}'],
+    ids=repr,
+)
+def test_an_unreadable_record_is_let_go_of_without_a_collection(value: bytes | None) -> None:
+    """The collector comes seldom, and until then an error kept all of its batch alive, as did every other one."""
+    gc.collect()
+    gc.disable()
+    try:
+        record = FakeRecord(0, value)
+        watched = weakref.ref(record)
+        intake = READER.read([requests(record)], {})
+        assert len(intake.unreadable) == 1
+        del intake, record
+        assert watched() is None
+    finally:
+        gc.enable()
