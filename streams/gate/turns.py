@@ -11,14 +11,14 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from streams.client.polling import raise_unless_passing
 from streams.errors import OwnershipLost
 from streams.gate.checking import Arrived
+from streams.headers import headers_of
 from streams.kafka import from_exception, mapped_errors
 from streams.wire import intake_pattern
 
@@ -201,12 +201,9 @@ def _arrived(message: Message) -> Arrived:
     assert topic is not None
     assert partition is not None
     assert offset is not None
-    headers: Any = None  # as they come out of a message: bytes, and no dictionary
-    # A header's name may be any bytes. confluent-kafka fails on those that are no UTF-8: by the first of these as it is
-    # now ("returned a result with an exception set"), by the second if that is put right.
-    with suppress(SystemError, UnicodeDecodeError):
-        headers = message.headers() or ()
-    return Arrived(topic, partition, offset, message.timestamp()[1], message.key(), message.value(), headers)
+    return Arrived(
+        topic, partition, offset, message.timestamp()[1], message.key(), message.value(), headers_of(message)
+    )
 
 
 def _raise_unless_passing(error: KafkaError) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from streams.admin.migration.copying import Origin, origin_of
 from streams.admin.migration.sides import INPUTS
-from streams.admin.migration.sweeping import MOVED_FROM
 from streams.core.resharding import brought_up, last_step_ms
 from streams.core.stock import Line, Stock
 from streams.partition import bounds, open_reader, read_to_end
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from streams.rows import MovedRecord
 
 _SHOWN: Final = 5
-
-Origin = tuple[str, str, str]  # topic, partition and offset of an original, as in a copy's header
 
 
 def prove_rows(old: Sequence[Sequence[Record]], new: Sequence[Sequence[Record]], policy: PolicyRecord) -> list[Line]:
@@ -55,7 +53,7 @@ def prove_inputs(old: Side, rows: Sequence[ShardRows], moved: Sequence[MovedReco
             for shard in range(old.shards):
                 first, last = rows[shard].applied(source) + 1, moved[shard].swept.get(source, -1)
                 offsets = _offsets(consumer, topic, shard, first, last)
-                originals |= {(topic, str(shard), str(offset)) for offset in offsets}
+                originals |= {Origin(topic, str(shard), str(offset)) for offset in offsets}
             known = {origin: times for origin, times in copies.items() if origin in originals or times > 1}
             wrong = sorted(origin for origin in originals | known.keys() if known.get(origin) != 1)
             lines.append(Line(f"unread {source}", len(originals), sum(known.values()), tuple(wrong[:_SHOWN])))
@@ -67,12 +65,9 @@ def _origins(consumer: Consumer, old: Side, new: Side, source: str) -> Iterator[
     topic = old.topic(source)
     for partition in range(new.shards):
         for message in read_to_end(consumer, new.topic(source), partition):
-            for name, value in reversed(message.headers() or ()):
-                if name == MOVED_FROM and isinstance(value, bytes):
-                    where, number, offset = value.decode().rsplit(":", 2)
-                    if where == topic:
-                        yield where, number, offset
-                    break  # the last one is this copy's; what is before, an earlier migration's
+            origin = origin_of(message)
+            if origin is not None and origin.topic == topic:
+                yield origin
 
 
 def _offsets(consumer: Consumer, topic: str, shard: int, first: int, last: int) -> Iterator[int]:

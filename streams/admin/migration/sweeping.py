@@ -10,23 +10,19 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streams.admin.migration.copying import copy_of
 from streams.admin.migration.sides import INPUTS, pair
 from streams.admin.migration.writing import BYTES, RECORDS, Out
-from streams.errors import BadRecord
 from streams.partition import bounds, open_reader, read_to_end
-from streams.wire import decode_completion, decode_request, partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Consumer
 
     from streams.admin.migration.sides import Side
     from streams.admin.migration.writing import Writer
     from streams.rows import MovedRecord
-
-# A record header; its value is "topic:partition:offset" of the original, as UTF-8.
-MOVED_FROM: Final = "fairstream-moved-from"
 
 Place = tuple[str, int]  # topic without prefix, old partition
 
@@ -65,14 +61,16 @@ class Sweep:
         start = self._moved[shard].swept.get(source, -1) + 1
         low, high = bounds(consumer, topic, shard)
         if start < low:
+            self._write([], shard, source, low - 1)  # so that the next pass does not count them again
             swept.expired[source, shard] += low - start
-        if max(start, low) >= high:
+            start = low
+        if start >= high:
             return
         batch: list[Out] = []
         size = 0
         last = start - 1
-        for message in read_to_end(consumer, topic, shard, max(start, low)):
-            copy = self._copy(message, source, shard)
+        for message in read_to_end(consumer, topic, shard, start):
+            copy = copy_of(message, source, self._old, self._new)
             if batch and (size + copy.size() > BYTES or len(batch) >= RECORDS):
                 self._write(batch, shard, source, last)
                 yield len(batch)
@@ -90,22 +88,3 @@ class Sweep:
         key, value = pair(shard, after)
         self._writer.write([*batch, Out(self._old.names.state, shard, key, value)])
         self._moved[shard] = after
-
-    def _copy(self, message: Message, source: str, shard: int) -> Out:
-        topic, offset = self._old.topic(source), message.offset()
-        headers = (*(message.headers() or ()), (MOVED_FROM, f"{topic}:{shard}:{offset}".encode()))
-        home = home_of(message, source, self._new.shards)
-        timestamp_ms = max(message.timestamp()[1], 0)
-        return Out(self._new.topic(source), home, message.key(), message.value(), timestamp_ms, headers)
-
-
-def home_of(message: Message, source: str, shards: int) -> int:
-    """Return the partition of a record's tenant; of one that has none, since it cannot be read, any: it is refused."""
-    try:
-        if source == "requests":
-            tenant = decode_request(message.key(), message.value(), 0, 0).tenant
-        else:
-            tenant = decode_completion(message.key(), message.value(), 0).tenant
-    except BadRecord:
-        return (message.partition() or 0) % shards
-    return partition_for(tenant, shards)

@@ -43,6 +43,8 @@ class FakeMessage:
         return 1, self._record.timestamp_ms
 
     def headers(self) -> list[tuple[str, Any]]:
+        if self._record.headers is None:  # names that are no text
+            raise SystemError("<method 'headers'> returned a result with an exception set")
         return list(self._record.headers)
 
 

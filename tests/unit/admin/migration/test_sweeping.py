@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from streams.admin.migration import sweeping
+from streams.admin.migration.copying import MAX_HEADER_BYTES, MAX_KEY_BYTES, MOVED_FROM
 from streams.admin.migration.proving import prove_inputs
 from streams.admin.migration.sides import ShardRows
-from streams.admin.migration.sweeping import MOVED_FROM, Sweep
+from streams.admin.migration.sweeping import Sweep
 from streams.admin.migration.writing import Out
+from streams.errors import BadRecord
 from streams.rows import MovedRecord, PositionsRecord, decode
-from streams.wire import encode_completion, encode_request, partition_for
+from streams.wire import MAX_VALUE_BYTES, decode_request, encode_completion, encode_request, partition_for
 from tests.unit.admin.migration.fakes import NEW, OLD, Crash, FakeKafka
 
 READ = 2  # inputs of each partition that the old shard has applied
@@ -98,6 +101,7 @@ def test_what_retention_has_deleted_is_told(kafka: FakeKafka) -> None:
     kafka.first["a.requests", 0] = 4
     swept = sweep(kafka, begun())
     assert swept.expired == {("requests", 0): 2}
+    assert not sweep(kafka, kept(kafka)).expired, "each is told once"
     assert all(line.equal for line in prove_inputs(OLD, rows(), swept.moved, NEW))
     kafka.first["a.requests", 0] = 5
     assert all(line.equal for line in prove_inputs(OLD, rows(), swept.moved, NEW)[1:])
@@ -111,3 +115,41 @@ def test_a_copy_that_is_missing_or_there_twice_is_found(kafka: FakeKafka) -> Non
     requests, completions = prove_inputs(OLD, rows(), swept.moved, NEW)
     assert (requests.before, requests.after, len(requests.differing)) == (6, 7, 1)
     assert (completions.before, completions.after, completions.equal) == (2, 1, False)
+
+
+def test_a_whole_partition_that_retention_has_deleted_is_told_once(kafka: FakeKafka) -> None:
+    kafka.first["a.requests", 0] = len(kafka.partitions["a.requests", 0])
+    assert sweep(kafka, begun()).expired == {("requests", 0): 3}
+    assert not sweep(kafka, kept(kafka)).expired
+
+
+@pytest.mark.parametrize(
+    ("key", "headers", "kept_key", "kept_headers"),
+    [
+        (b"k" * MAX_KEY_BYTES, (("h", b"x" * 30_000),), b"k" * MAX_KEY_BYTES, (("h", b"x" * 30_000),)),
+        (b"k", (("h", b"x" * MAX_HEADER_BYTES),), b"k", ()),
+        ("x€".encode() * MAX_KEY_BYTES, (), "x€".encode() * (MAX_KEY_BYTES // 4), ()),
+        (b"k" * MAX_KEY_BYTES + b"\xff", (), b"\xff" + b"k" * (MAX_KEY_BYTES - 1), ()),
+        (None, None, None, ()),
+    ],
+)
+def test_a_copy_fits_whatever_the_original_was_compressed_from(
+    kafka: FakeKafka, key: bytes | None, headers: Any, kept_key: bytes | None, kept_headers: Any
+) -> None:
+    """Otherwise one record would hold up the migration for ever, with both sides closed."""
+    kafka.partitions.clear()
+    kafka.partitions["a.requests", 1] = [Out("a.requests", 1, key, b"x" * 5_000_000, 1, headers)]
+    swept = sweep(kafka, [replace(each, swept={}) for each in begun()])
+    [copy] = copies(kafka)
+    assert (copy.key, len(copy.value or b""), copy.headers[:-1]) == (kept_key, MAX_VALUE_BYTES + 1, kept_headers)
+    with pytest.raises(BadRecord, match="at most"):
+        decode_request(None, copy.value, 0, 0)
+    assert copy.size() < 1_048_588 - 1_000
+    assert all(line.equal for line in prove_inputs(OLD, [ShardRows(), ShardRows()], swept.moved, NEW))
+
+
+@pytest.mark.parametrize("made_up", [b"", b"nowhere", b"\xff:0:1", None])
+def test_a_place_of_origin_that_a_producer_made_up_proves_nothing(kafka: FakeKafka, made_up: bytes | None) -> None:
+    swept = sweep(kafka, begun())
+    kafka.partitions["b.requests", 0].append(Out("b.requests", 0, b"t", b"{}", 1, ((MOVED_FROM, made_up),)))
+    assert all(line.equal for line in prove_inputs(OLD, rows(), swept.moved, NEW))
