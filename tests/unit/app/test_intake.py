@@ -133,7 +133,7 @@ def test_what_is_too_large_to_be_forwarded_is_set_aside(source: Source) -> None:
 @pytest.mark.parametrize(
     "value",
     [b"{", b"[]", b'{"tenant":5}', b'{"run_id":"r"}', b"\x00", None, b"[" * 1_000, b'{"tenant":"a","run_id":"r"}'],
-    ids=repr,
+    ids=lambda value: repr(value)[:20],
 )
 def test_an_unreadable_record_is_let_go_of_without_a_collection(value: bytes | None) -> None:
     """The collector comes seldom, and until then an error kept all of its batch alive, as did every other one."""
