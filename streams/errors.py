@@ -67,6 +67,10 @@ class DeploymentMoved(ConfigError):
     """This deployment has moved to other topics; start with their prefix."""
 
 
+class NotAuthorized(ConfigError):
+    """Kafka does not let this user do that; check the credentials, and grant the right that is missing."""
+
+
 class NotInstalled(FairstreamError):
     """Something that this command needs is not installed; install what the message names."""
 

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from streams import clock
-from streams.errors import BadRecord, ConfigError, FairstreamError, NotInstalled, OwnershipLost, Unavailable
+from streams.errors import (
+    BadRecord,
+    ConfigError,
+    FairstreamError,
+    NotAuthorized,
+    NotInstalled,
+    OwnershipLost,
+    Unavailable,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException
@@ -63,7 +71,7 @@ _REMEDIES: Final[tuple[tuple[type[FairstreamError], frozenset[str], str], ...]] 
         "; create the topics with `fairstream topics`, or check the prefix",
     ),
     (
-        ConfigError,
+        NotAuthorized,
         frozenset(
             {
                 "CLUSTER_AUTHORIZATION_FAILED",

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from faust.types import TP
 
 from streams import clock
-from streams.app.unserved import Trouble, Unserved
+from streams.app.unserved import Trouble, Unserved, trouble_of
 from streams.errors import FairstreamError, OwnershipLost
 
 _ASK_AGAIN_S: Final = 15.0  # if no assignment has followed
@@ -110,17 +110,20 @@ class Retaking:
 
     async def _look(self, shard: int, takeover: int) -> None:
         """See whether a shard that was refused has been repaired; the group is not disturbed before."""
-        failure: FairstreamError | None = None
+        failure: Exception | None = None
         try:
             await asyncio.to_thread(self._check, shard)
-        except FairstreamError as error:
+        except Exception as error:  # noqa: BLE001 - judged below, as the end of a shard is
             failure = error
         if self._void(takeover):
             return
-        if failure is not None:
+        if failure is None:
+            if not self._asked:
+                self.ask()
+        elif isinstance(failure, FairstreamError) and trouble_of(failure, fenced=True) is not None:
             self.begin(shard, Trouble.REFUSED, failure)
-        elif not self._asked:
-            self.ask()
+        else:
+            self._on_hopeless(failure)
 
     def _void(self, takeover: int) -> bool:
         return self._closing or takeover != self._takeover

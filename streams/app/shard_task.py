@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streams import clock
 from streams.app.inbox import Inbox
 from streams.app.shard_clock import ShardClock
-from streams.errors import ConfigError, FairstreamError, OwnershipLost, StepAborted, Unavailable
+from streams.errors import ConfigError, FairstreamError, NotAuthorized, OwnershipLost, StepAborted, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -218,6 +218,8 @@ class ShardTask(threading.Thread):
             try:
                 write()
             except StepAborted as error:
+                if isinstance(error.__cause__, NotAuthorized):
+                    raise error.__cause__ from error  # nobody grants a right within a second
                 if left == 0:
                     # What a person can mend, or time, is not the end of the process.
                     cause = error.__cause__

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from streams import clock
 from streams.app.faults import Faults, NoFaults
 from streams.app.limits import Refused, TopicLimits
-from streams.errors import FairstreamError, OwnershipLost, StepAborted, Unavailable
+from streams.errors import FairstreamError, NotAuthorized, OwnershipLost, StepAborted, Unavailable
 from streams.kafka import from_kafka
 from streams.wire import MAX_MESSAGE_BYTES, PARTITIONER
 
@@ -124,7 +124,7 @@ class KafkaWriter:
         self._limits: Final = limits or TopicLimits(names)
         self._unsent = 0  # bytes given to the producer since the last flush; only counted where limits are low
         self._patience_s: Final = timeout_ms / 1000 + _GRACE_S
-        self._undelivered: list[KafkaError] = []
+        self._undelivered: list[tuple[KafkaError, str]] = []  # with the topic
         self._given_up = False
         self._dispatch_partitions = 1  # until it is known
         self._turn = shard  # the dispatch partition written last; shards begin with different ones
@@ -171,7 +171,7 @@ class KafkaWriter:
         except SystemError:
             self._abort(None)  # see `_until_done`: if it was fatal, the abort will say so
         if self._undelivered:
-            self._abort(self._undelivered[0])
+            self._abort(*self._undelivered[0])
         self._commit()
         faults.at("after_commit", flush)
 
@@ -244,13 +244,17 @@ class KafkaWriter:
         except _MustAbort as error:
             self._abort(error.cause)
 
-    def _abort(self, cause: KafkaError | None) -> NoReturn:
+    def _abort(self, cause: KafkaError | None, topic: str = "") -> NoReturn:
         """End the transaction; the shard's memory is ahead of its rows now, whatever this raises."""
         if cause is not None and cause.fatal():
             raise _final(cause)
-        self._until_done(self._producer.abort_transaction, "aborting a step")
+        why = None if cause is None else from_kafka(cause, f"writing a step: {topic}" if topic else "writing a step")
+        try:
+            self._until_done(self._producer.abort_transaction, "aborting a step")
+        except Unavailable as error:
+            # Kafka never began a transaction that it did not allow, and there is none to abort: the right is the cause.
+            raise (why if isinstance(why, NotAuthorized) else error) from error.__cause__
         said = cause.str() if cause is not None else "its writer failed"
-        why = None if cause is None else from_kafka(cause, "writing a step")
         raise StepAborted(f"the step was not written: {said}") from why
 
     def _until_done(self, call: Callable[[float], object], doing: str) -> None:
@@ -283,7 +287,7 @@ class KafkaWriter:
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self._undelivered.append(error)
+            self._undelivered.append((error, message.topic() or ""))
             if error.code() in _TOO_LARGE:
                 self._limits.note(Refused(message.topic() or "", message.key(), message.value()))
 

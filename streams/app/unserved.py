@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from streams.errors import ConfigError, DeploymentMoved, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
+from streams.errors import (
+    ConfigError,
+    DeploymentMoved,
+    FairstreamError,
+    NotAuthorized,
+    OwnershipLost,
+    StateUnreadable,
+    Unavailable,
+)
 
 _LOG: Final = logging.getLogger("streams.app.unserved")
 
@@ -38,14 +46,14 @@ def trouble_of(failure: BaseException | None, *, fenced: bool) -> Trouble | None
     """Return what a shard's end means, or None if the process cannot go on after it.
 
     `fenced` says whether the shard got past its fence. A fence that is not allowed, or not understood, fails for every
-    shard, and for every try.
+    shard, and for every try; so does whatever else a right is missing for, since rights are those of whole topics.
     """
     if isinstance(failure, OwnershipLost):
         return Trouble.LOST
     if isinstance(failure, Unavailable):
         return Trouble.WAITING
-    if isinstance(failure, DeploymentMoved):
-        return None  # for good: this process has nothing to do here any more
+    if isinstance(failure, (DeploymentMoved, NotAuthorized)):
+        return None  # this process has nothing to do here any more, or as long as nobody grants it the right
     if isinstance(failure, StateUnreadable) or (isinstance(failure, ConfigError) and fenced):
         return Trouble.REFUSED
     return None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from streams.errors import BadRecord, ConfigError, FairstreamError, OwnershipLost, Unavailable
+from streams.errors import BadRecord, ConfigError, FairstreamError, NotAuthorized, OwnershipLost, Unavailable
 from streams.kafka import KafkaSettings, first_answer, from_kafka, mapped_errors, read_options
 
 
@@ -88,8 +88,8 @@ def test_an_absent_file_is_told(tmp_path: Path) -> None:
         (KafkaError._FENCED, OwnershipLost),
         (KafkaError.INVALID_PRODUCER_EPOCH, OwnershipLost),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, ConfigError),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigError),
-        (KafkaError._AUTHENTICATION, ConfigError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, NotAuthorized),
+        (KafkaError._AUTHENTICATION, NotAuthorized),
         (KafkaError._INVALID_ARG, ConfigError),
         (KafkaError._SSL, ConfigError),
         (KafkaError.POLICY_VIOLATION, ConfigError),

@@ -15,7 +15,15 @@ from streams.app.shard_task import Listener, ShardParts, ShardTask
 from streams.core.inputs import SetPolicy
 from streams.core.policy import Leases, Policy
 from streams.core.snapshot import ShardSnapshot
-from streams.errors import BadRecord, ConfigError, FairstreamError, OwnershipLost, StepAborted, Unavailable
+from streams.errors import (
+    BadRecord,
+    ConfigError,
+    FairstreamError,
+    NotAuthorized,
+    OwnershipLost,
+    StepAborted,
+    Unavailable,
+)
 from streams.wire import JournalEntry, decode_journal
 from tests.unit.app.fakes import FakeWriter, load_from, request, requests
 
@@ -162,6 +170,16 @@ def test_it_ends_by_what_aborted_it_if_somebody_can_mend_that(
     stage.task.inbox.put(requests(request(0), event="event"))
     eventually(lambda: stage.ends, "its end")
     assert type(stage.ends[0]) is (FairstreamError if isinstance(cause, BadRecord) else type(cause))
+
+
+def test_a_step_for_which_a_right_is_missing_is_not_tried_again(stage: Stage) -> None:
+    aborted = StepAborted("no")
+    aborted.__cause__ = NotAuthorized("not yours")
+    open_(stage)
+    stage.writer.failures.append(aborted)
+    stage.task.inbox.put(requests(request(0), event="event"))
+    eventually(lambda: stage.ends, "its end")
+    assert (stage.ends, stage.loads) == ([aborted.__cause__], 1)
 
 
 def test_how_long_a_step_has_taken_can_be_asked(stage: Stage) -> None:

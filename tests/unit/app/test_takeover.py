@@ -14,7 +14,15 @@ from streams.app.inbox import Inbox
 from streams.app.shard_task import Listener, Offsets, ShardTask
 from streams.app.takeover import Fleet
 from streams.app.unserved import Unserved
-from streams.errors import ConfigError, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
+from streams.errors import (
+    ConfigError,
+    DeploymentMoved,
+    FairstreamError,
+    NotAuthorized,
+    OwnershipLost,
+    StateUnreadable,
+    Unavailable,
+)
 from tests.unit.app.fakes import NAMES, FakeRecord
 
 TOPICS = (NAMES.requests, NAMES.completions, NAMES.state)
@@ -79,7 +87,7 @@ class Stage:
         self.paused: set[TP] = set()
         self.asked = 0
         self.checked: list[int] = []
-        self.unreadable: FairstreamError | None = None  # what a check of a refused shard finds
+        self.unreadable: Exception | None = None  # what a check of a refused shard finds
         self.kind = task
 
         def make(shard: int, takeover: int, listener: Listener) -> ShardTask:
@@ -255,6 +263,20 @@ def test_a_shard_that_has_been_repaired_is_taken_without_a_restart() -> None:
         await stage.fleet.take(assignment(0), 2)
         assert stage.fleet.ready
         assert stage.fleet.unserved == {}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("found", [DeploymentMoved("elsewhere"), NotAuthorized("not yours"), RuntimeError("a bug")])
+def test_a_look_at_a_refused_shard_that_finds_what_no_other_look_mends_ends_the_process(found: Exception) -> None:
+    """A look that ended by an error of its own was the last: the shard was never tried again."""
+
+    async def scenario() -> None:
+        stage = Stage(Failing)
+        stage.unreadable = found
+        await stage.fleet.take(assignment(0), 1)
+        await settle(lambda: stage.failures)
+        assert stage.failures == [found]
 
     run(scenario)
 

@@ -13,7 +13,7 @@ from streams.app.faults import POINTS
 from streams.app.limits import OVERHEAD_BYTES, TopicLimits
 from streams.app.transaction import Forward, KafkaWriter, StepRecords
 from streams.core.effects import Dispatch
-from streams.errors import FairstreamError, OwnershipLost, StepAborted, Unavailable
+from streams.errors import FairstreamError, NotAuthorized, OwnershipLost, StepAborted, Unavailable
 from streams.kafka import KafkaSettings
 from streams.wire import FORWARDED, encode_dispatch
 from tests.unit.app.fakes import NAMES
@@ -44,7 +44,7 @@ class FakeProducer:
         self.failures: dict[str, list[BaseException | None]] = {}
         self.in_queue = 0
         self.lost: list[KafkaError] = []
-        self.lost_record: Any = None
+        self.lost_record: Any = SimpleNamespace(topic=lambda: NAMES.state)
 
     def _call(self, verb: str) -> None:
         self.calls.append(verb)
@@ -222,6 +222,24 @@ def test_a_writer_whose_abort_is_fenced_has_lost_the_shard(make: Make) -> None:
     producer.failures = {"flush": [LOST], "abort": [KafkaException(FENCED)]}
     with pytest.raises(OwnershipLost):
         writer.write(RECORDS)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE, "no transaction", fatal=True)), NotAuthorized),
+        (KafkaException(FENCED), OwnershipLost),
+    ],
+)
+def test_a_missing_right_is_not_hidden_by_the_abort_of_what_never_began(
+    make: Make, failure: BaseException, kind: type[FairstreamError]
+) -> None:
+    writer, producer = make()
+    producer.lost = [KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)]
+    producer.failures["abort"] = [failure]
+    with pytest.raises(kind) as caught:
+        writer.write(RECORDS)
+    assert kind is OwnershipLost or NAMES.state in str(caught.value)
 
 
 def test_what_cannot_be_mended_is_an_error_of_its_own(make: Make) -> None:

@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from streams.app.unserved import Trouble, Unserved, trouble_of
-from streams.errors import ConfigError, DeploymentMoved, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
+from streams.errors import (
+    ConfigError,
+    DeploymentMoved,
+    FairstreamError,
+    NotAuthorized,
+    OwnershipLost,
+    StateUnreadable,
+    Unavailable,
+)
 
 
 @pytest.fixture
@@ -21,6 +29,7 @@ def unserved() -> Unserved:
         (ConfigError("other counts"), True, Trouble.REFUSED),
         (ConfigError("not authorized"), False, None),
         (DeploymentMoved(), True, None),
+        (NotAuthorized(), True, None),
         (FairstreamError(), True, None),
         (RuntimeError("a bug"), True, None),
         (None, True, None),
