@@ -27,7 +27,9 @@ _PAUSE_S: Final = 0.2
 def take_and_tell(side: Side, shard: int, reason: Callable[[], MovedRecord | FillingRecord | None]) -> None:
     """Fence a shard of `side`, and write into its state partition what `reason` returns; None: nothing.
 
-    `reason` is asked once nobody else can write there, so it may read; more than once if schedulers insist.
+    `reason` is asked once nobody else can write there, so it may read; but not for long: a scheduler that has lost a
+    shard takes it back within a second or so. Then it is asked again.
+
     Raises as `Writer.write` does.
     """
     for left in reversed(range(_TRIES)):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.admin.migration.sides import pair, runtime_keys
+from streams.admin.migration.sides import StatePartition, pair, runtime_keys
 from streams.admin.migration.writing import Out, batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from streams.admin.migration.sides import Side
     from streams.admin.migration.writing import Writer
     from streams.core.records import Record
 
@@ -26,22 +27,16 @@ def difference(there: dict[bytes, bytes], wanted: Iterable[Record], shard: int, 
     return [Out(topic, shard, key, None) for key in gone] + [Out(topic, shard, key, value) for key, value in changed]
 
 
-def fill(
-    there: Sequence[dict[bytes, bytes]],
-    wanted: Sequence[Sequence[Record]],
-    topic: str,
-    writer: Writer,
-    progress: Callable[[int, int], None],
-) -> None:
-    """Make the state partitions hold the wanted rows, in transactions of bounded size. Raises as `Writer.write` does.
+def fill(side: Side, wanted: Sequence[Sequence[Record]], writer: Writer, progress: Callable[[int, int], None]) -> None:
+    """Make the state partitions hold the wanted rows, in transactions of bounded size.
 
-    `progress` is told how many records have been written, of how many.
+    `progress` is told how many records have been written, of how many. Raises as `Writer.write` and `read_to_end` do.
     """
-    todo = [
-        record
-        for shard, (rows, records) in enumerate(zip(there, wanted, strict=True))
-        for record in difference(rows, records, shard, topic)
-    ]
+    todo = []
+    for shard, records in enumerate(wanted):
+        partition = StatePartition(side, shard)
+        partition.read_on()
+        todo += difference(partition.raw, records, shard, side.names.state)
     done = 0
     progress(done, len(todo))
     for batch in batches(todo):

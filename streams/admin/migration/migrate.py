@@ -11,7 +11,7 @@ from streams.admin.kafka import admin_client, look
 from streams.admin.migration.fencing import take_and_tell
 from streams.admin.migration.filling import fill
 from streams.admin.migration.proving import prove_inputs, prove_rows
-from streams.admin.migration.sides import Side, key_bytes, read_shard, read_side, shards_of
+from streams.admin.migration.sides import Side, StatePartition, key_bytes, read_side, shards_of
 from streams.admin.migration.sweeping import Sweep
 from streams.admin.migration.writing import Out, Writer
 from streams.admin.policy import publish_policy, read_policy
@@ -159,14 +159,8 @@ class Migration:
         self._progress(READ, 0, None)
         rows = read_side(self.old)
         for shard in rows:
-            moved = shard.moved
-            if moved is not None and (moved.prefix, moved.shards) != (self.new.kafka.prefix, self.new.shards):
-                raise ConfigError(
-                    f"the deployment has moved, or begun to, to {moved.shards} shard(s) under the prefix "
-                    f"{moved.prefix!r}; go on with that: nothing else can be done with it",
-                    field="to",
-                    value=self.new.kafka.prefix,
-                )
+            if shard.moved is not None:
+                self._check_goal(shard.moved)
             if shard.filling is not None:
                 raise ConfigError(
                     f"it is itself being made from the deployment under the prefix {shard.filling.prefix!r}: end that "
@@ -176,15 +170,27 @@ class Migration:
                 )
         return rows
 
+    def _check_goal(self, moved: MovedRecord) -> None:
+        """Raise `ConfigError` if an old shard has moved elsewhere."""
+        if (moved.prefix, moved.shards) != (self.new.kafka.prefix, self.new.shards):
+            raise ConfigError(
+                f"the deployment has moved, or begun to, to {moved.shards} shard(s) under the prefix "
+                f"{moved.prefix!r}; go on with that: nothing else can be done with it",
+                field="to",
+                value=self.new.kafka.prefix,
+            )
+
     def _is_open(self) -> bool:
         """Tell whether an earlier try has come to its end. All new shards are opened at once."""
         if self.new.names.state not in self._partitions:
             raise self._made_anew()
-        rows = read_side(self.new)
-        if any(shard.filling for shard in rows):
-            return False
-        if not all(shard.raw for shard in rows):
-            raise self._made_anew()
+        for shard in range(self.new.shards):
+            partition = StatePartition(self.new, shard)
+            partition.read_on()
+            if partition.about().filling is not None:
+                return False
+            if not partition.raw:
+                raise self._made_anew()
         return True
 
     def _made_anew(self) -> ConfigError:
@@ -204,17 +210,18 @@ class Migration:
         """Keep schedulers from the new shards until they are filled."""
         for shard in range(self.new.shards):
             self._progress(MARK, shard, self.new.shards)
-            if self._reason_to_wait(shard) is not None:
-                take_and_tell(self.new, shard, partial(self._reason_to_wait, shard))
+            partition = StatePartition(self.new, shard)
+            if self._reason_to_wait(partition) is not None:
+                take_and_tell(self.new, shard, partial(self._reason_to_wait, partition))
         self._progress(MARK, self.new.shards, self.new.shards)
 
-    def _reason_to_wait(self, shard: int) -> FillingRecord | None:
+    def _reason_to_wait(self, partition: StatePartition) -> FillingRecord | None:
         """Return what a new state partition has to say; None if it says so already."""
         own = FillingRecord(self.old.kafka.prefix, self.old.shards)
-        rows = read_shard(self.new, shard)
-        if rows.filling == own:
+        partition.read_on()
+        if partition.about().filling == own:
             return None
-        if rows.raw:
+        if partition.raw:
             raise ConfigError(
                 f"there is another deployment: {self.new.names.state} has rows; choose another prefix",
                 field="to",
@@ -223,20 +230,29 @@ class Migration:
         return own
 
     def _move(self) -> None:
-        """Take the old shards from their schedulers; from here on nobody changes their rows."""
-        for shard, found in enumerate(self._rows):
+        """Take the old shards from their schedulers; from here on nobody changes their rows.
+
+        In order, so that of two migrations to different places the one that has the first shard has all.
+        """
+        told = [shard.moved is not None for shard in self._rows]
+        self._rows = []  # read again below: they are not held twice
+        for shard, done in enumerate(told):
             self._progress(MOVE, shard, self.old.shards)
-            if found.moved is None:
-                take_and_tell(self.old, shard, partial(self._reason_to_end, shard))
+            if not done:
+                partition = StatePartition(self.old, shard)
+                partition.read_on()  # before the fence, so that little is left to be read behind it
+                take_and_tell(self.old, shard, partial(self._reason_to_end, partition))
         self._progress(MOVE, self.old.shards, self.old.shards)
         self._rows = self._read_old()
 
-    def _reason_to_end(self, shard: int) -> MovedRecord | None:
+    def _reason_to_end(self, partition: StatePartition) -> MovedRecord | None:
         """Return what an old state partition has to say; None if it says so already."""
-        rows = read_shard(self.old, shard)
-        if rows.moved is not None:
+        partition.read_on()
+        about = partition.about()
+        if about.moved is not None:
+            self._check_goal(about.moved)
             return None
-        applied = dict(rows.positions.applied) if rows.positions is not None else {}
+        applied = dict(about.positions.applied) if about.positions is not None else {}
         return MovedRecord(self.new.kafka.prefix, self.new.shards, applied)
 
     def _moved(self) -> list[MovedRecord]:
@@ -263,8 +279,8 @@ class Migration:
         policy = self._policy(self.new)
         records = [shard.records for shard in self._rows]
         wanted = self._reshard(records, policy)
-        there = [shard.raw for shard in read_side(self.new)]
-        fill(there, wanted, self.new.names.state, self._writer, partial(self._progress, FILL))
+        fill(self.new, wanted, self._writer, partial(self._progress, FILL))
+        del wanted  # not held beside what is read below
         self.sweep(outcome)
         self._progress(PROVE, 0, None)
         arrived = [shard.records for shard in read_side(self.new)]

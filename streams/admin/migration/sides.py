@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import OFFSET_BEGINNING
 
 from streams.errors import ConfigError, StateUnreadable
 from streams.kafka import transactional_id
@@ -61,7 +63,6 @@ class Side:
 class ShardRows:
     """What a state partition holds."""
 
-    raw: dict[bytes, bytes] = field(default_factory=dict)  # the last value of each key
     records: list[Record] = field(default_factory=list)  # the core's
     positions: PositionsRecord | None = None
     moved: MovedRecord | None = None
@@ -79,20 +80,41 @@ def read_side(side: Side) -> list[ShardRows]:
 
 def read_shard(side: Side, shard: int) -> ShardRows:
     """Return the rows of a shard. Raises `StateUnreadable`, and as `read_to_end` does."""
-    raw: dict[bytes, bytes] = {}
-    with open_reader(side.kafka, f"{side.names.state}-migration") as consumer:
-        for message in read_to_end(consumer, side.names.state, shard):
-            key, value = message.key() or b"", message.value()
-            if value is None:
-                raw.pop(key, None)
-            else:
-                raw[key] = value
-    return decoded(raw, shard, side.names.state)
+    partition = StatePartition(side, shard)
+    partition.read_on()
+    return decoded(partition.raw, shard, side.names.state)
+
+
+class StatePartition:
+    """A state partition as far as it has been read: to read on takes as long as what has come since."""
+
+    def __init__(self, side: Side, shard: int) -> None:
+        self.raw: Final[dict[bytes, bytes]] = {}  # the last value of each key
+        self._side: Final = side
+        self._shard: Final = shard
+        self._next = OFFSET_BEGINNING
+
+    def read_on(self) -> None:
+        """Read to the end. Raises as `read_to_end` does."""
+        topic = self._side.names.state
+        with open_reader(self._side.kafka, f"{topic}-migration") as consumer:
+            for message in read_to_end(consumer, topic, self._shard, self._next):
+                key, value = message.key() or b"", message.value()
+                if value is None:
+                    self.raw.pop(key, None)
+                else:
+                    self.raw[key] = value
+                self._next = (message.offset() or 0) + 1
+
+    def about(self) -> ShardRows:
+        """Return what it says of itself, and none of the core's records. Raises `StateUnreadable`."""
+        said = {key: self.raw[key] for key in runtime_keys(self._shard) if key in self.raw}
+        return decoded(said, self._shard, self._side.names.state)
 
 
 def decoded(raw: dict[bytes, bytes], shard: int, topic: str) -> ShardRows:
     """Return what the rows of a shard say. Raises `StateUnreadable`."""
-    rows = ShardRows(raw)
+    rows = ShardRows()
     for key_bytes, value in raw.items():
         owner, key = decode_key(key_bytes)
         if owner != shard:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from streams.admin.migration import proving, sweeping
+from streams.admin.migration import fencing, migrate, proving, sides, sweeping
 from streams.admin.migration.sides import Side
 from streams.admin.migration.writing import Out
+from streams.errors import OwnershipLost
 from streams.kafka import KafkaSettings
 
 OLD = Side(KafkaSettings(servers="nowhere:1", prefix="a."), "fairstream-a", 2)
@@ -49,17 +50,23 @@ class FakeMessage:
 
 
 class FakeKafka:
-    """Partitions, and a transactional writer that may crash before one of its transactions."""
+    """Partitions, and transactional writers, of which any may crash before one of its transactions."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.partitions: defaultdict[tuple[str, int], list[Out]] = defaultdict(list)
         self.first: dict[tuple[str, int], int] = {}  # offset of the first record that retention has left
         self.transactions: list[list[Out]] = []
         self.crash_at: int | None = None  # the number of a transaction
-        for module in (sweeping, proving):
+        self.owners: dict[str, object] = {}  # by transactional id
+        # Called with topic, partition and the number of records when some have been read.
+        self.on_read: Callable[[str, int, int], None] = lambda _topic, _partition, _number: None
+        for module in (sides, sweeping, proving):
             monkeypatch.setattr(module, "open_reader", self._open)
             monkeypatch.setattr(module, "read_to_end", self._read)
+        for module in (sweeping, proving):
             monkeypatch.setattr(module, "bounds", self._bounds)
+        for module in (migrate, fencing):
+            monkeypatch.setattr(module, "Writer", lambda _kafka, transactional_id: FakeWriter(self, transactional_id))
 
     def write(self, records: Sequence[Out]) -> None:
         """All or nothing, as `Writer.write`."""
@@ -74,9 +81,26 @@ class FakeKafka:
         yield None
 
     def _read(self, _consumer: None, topic: str, partition: int, start: int = 0) -> Iterator[FakeMessage]:
-        for offset, record in enumerate(list(self.partitions[topic, partition])):
-            if offset >= max(start, self.first.get((topic, partition), 0)):
-                yield FakeMessage(record, offset)
+        first = max(start, self.first.get((topic, partition), 0))
+        found = list(enumerate(self.partitions[topic, partition]))[first:]
+        yield from (FakeMessage(record, offset) for offset, record in found)
+        self.on_read(topic, partition, len(found))
 
     def _bounds(self, _consumer: None, topic: str, partition: int) -> tuple[int, int]:
         return self.first.get((topic, partition), 0), len(self.partitions[topic, partition])
+
+
+class FakeWriter:
+    """Writes as long as nobody has fenced it."""
+
+    def __init__(self, kafka: FakeKafka, transactional_id: str) -> None:
+        self._kafka = kafka
+        self._id = transactional_id
+
+    def fence(self) -> None:
+        self._kafka.owners[self._id] = self
+
+    def write(self, records: Sequence[Out]) -> None:
+        if self._kafka.owners.get(self._id) is not self:
+            raise OwnershipLost("fenced")
+        self._kafka.write(records)
