@@ -29,12 +29,16 @@ class Position(NamedTuple):
     offset: int
 
 
+# Of a run that was accepted before its deployment moved here: its request stands in the topics that it came from.
+ELSEWHERE: Final = Position("", -1, -1)
+
+
 class Refusal(NamedTuple):
     """A rejection as its reader gets it."""
 
     reason: str  # one of the names in `streams.core.reasons`
     detail: str
-    position: Position
+    position: Position  # or `ELSEWHERE`
     shard: int
     step: int
     at_ms: int
@@ -63,7 +67,8 @@ def encode_rejection(rejection: Rejection, position: Position, *, shard: int, st
         "limit": rejection.limit,
         "value": rejection.value,
         "retry_after_ms": rejection.retry_after_ms,
-        "position": position._asdict(),
+        # Below 0 is no offset: the run was moved here. Who took it for one would find nothing, or another record.
+        "position": position._asdict() if position.offset >= 0 else None,
         "shard": shard,
         "step": step,
         "at_ms": at_ms,
@@ -115,7 +120,7 @@ def decode_rejection(value: bytes | None) -> Refusal:
     return Refusal(
         message.reason,
         message.detail,
-        Position(place.topic, place.partition, place.offset),
+        ELSEWHERE if place is None else Position(place.topic, place.partition, place.offset),
         message.shard,
         message.step,
         message.at_ms,

@@ -58,7 +58,9 @@ def each_answered_once(evidence: Evidence) -> Iterator[str]:
 def refused_as_the_journal_says(evidence: Evidence) -> Iterator[str]:
     """The rejected topic holds what the journal says, and nothing else but unreadable records."""
     said: Counter[tuple[object, ...]] = Counter(
-        (entry.shard, entry.step, *each) for entry in evidence.entries for each in entry.rejections
+        (entry.shard, entry.step, *each._replace(position=max(each.position, -1)))  # any before a move: -1
+        for entry in evidence.entries
+        for each in entry.rejections
     )
     done: Counter[tuple[object, ...]] = Counter(
         (each.shard, each.step, each.tenant, each.run_id, each.reason, each.position.offset)

@@ -17,7 +17,7 @@ from streams.wire import (
     encode_rejection,
     encode_unreadable,
 )
-from streams.wire.rejections import MAX_ORIGINAL_BYTES
+from streams.wire.rejections import ELSEWHERE, MAX_ORIGINAL_BYTES
 from streams.wire.schema import load_schema
 from tests.unit.wire.avro_values import assert_conforms
 
@@ -66,11 +66,13 @@ def test_a_refused_run_comes_back_whole() -> None:
     )
 
 
-def test_a_run_that_was_moved_here_stands_before_the_beginning() -> None:
+def test_a_run_that_was_moved_here_stands_elsewhere() -> None:
+    """Its place below 0 would send a reader to another record: to Kafka -2 is the first of all."""
     rejection = Rejection("acme", "r-1", reasons.EXPIRED, "too late", 1, 2, None, -3, b'{"payload":1}')
     value = encode_rejection(rejection, Position("runs-b.requests", 0, -3), shard=0, step=9, at_ms=1_000)
     assert_conforms(value, "rejection")
-    assert decode_rejection(value).position.offset == -3
+    assert orjson.loads(value)["position"] is None
+    assert decode_rejection(value).position == ELSEWHERE
 
 
 def test_an_unreadable_record_is_set_aside_as_it_was() -> None:
