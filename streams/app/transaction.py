@@ -171,7 +171,7 @@ class KafkaWriter:
         except SystemError:
             self._abort(None)  # see `_until_done`: if it was fatal, the abort will say so
         if self._undelivered:
-            self._abort(*self._undelivered[0])
+            self._abort(*self._why_undelivered())
         self._commit()
         faults.at("after_commit", flush)
 
@@ -243,6 +243,20 @@ class KafkaWriter:
             self._until_done(self._producer.commit_transaction, "committing a step")
         except _MustAbort as error:
             self._abort(error.cause)
+
+    def _why_undelivered(self) -> tuple[KafkaError, str]:
+        """Return what kept a record of the transaction from being written, and its topic as far as that is known."""
+        error, topic = self._undelivered[0]
+        if error.code() != KafkaError._PURGE_QUEUE:  # noqa: SLF001 - its public name
+            return error, topic
+        # librdkafka has given up the transaction, and says why to whoever asks for what is not possible now.
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as refusal:
+            return refusal.args[0], ""
+        except SystemError:
+            pass  # see `_until_done`: it is fatal, and the abort will say so
+        return error, ""
 
     def _abort(self, cause: KafkaError | None, topic: str = "") -> NoReturn:
         """End the transaction; the shard's memory is ahead of its rows now, whatever this raises."""

@@ -242,6 +242,17 @@ def test_a_missing_right_is_not_hidden_by_the_abort_of_what_never_began(
     assert kind is OwnershipLost or NAMES.state in str(caught.value)
 
 
+def test_a_transaction_that_was_given_up_is_aborted_by_its_reason_not_by_what_became_of_its_records(make: Make) -> None:
+    writer, producer = make()
+    producer.lost = [KafkaError(KafkaError._PURGE_QUEUE)]
+    reason = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no partition added", txn_requires_abort=True)
+    producer.failures["begin"] = [None, KafkaException(reason)]
+    with pytest.raises(StepAborted, match="no partition added") as caught:
+        writer.write(RECORDS)
+    assert isinstance(caught.value.__cause__, NotAuthorized)
+    assert producer.calls[-1] == "abort"
+
+
 def test_what_cannot_be_mended_is_an_error_of_its_own(make: Make) -> None:
     writer, producer = make()
     producer.failures["commit"] = [KafkaException(BROKEN)]
