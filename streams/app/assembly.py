@@ -35,6 +35,9 @@ _HEARTBEATS: Final = 5  # in a session timeout: four may be lost
 _HEARTBEAT_S: Final = 1.0  # at most: it is by the answer to one that a member hears of a rebalance
 _ANSWER_S: Final = 5.0  # a Kafka that takes longer does not answer
 _STUCK_MARGIN_S: Final = 30.0  # beyond a transaction's timeout: a writer has given up long before
+# aiokafka lets a member that fetches nothing for so long leave its group, and join no more; but there may be more
+# processes than shards, and all shards of a process may wait for a repair. Who is gone is missed by its session.
+_FETCHLESS_S: Final = 10 * 365 * 86_400.0
 _STREAM_BUFFER: Final = 16  # events; each is a whole batch, and the inbox behind it is the real buffer
 
 
@@ -149,6 +152,7 @@ def make_app(settings: Settings, data_dir: Path, fleet: Fleet) -> SchedulerApp:
         broker=[f"kafka://{server.strip()}" for server in settings.kafka.split(",")],
         broker_credentials=credentials(kafka.options),
         broker_session_timeout=settings.session_timeout_s,
+        broker_max_poll_interval=_FETCHLESS_S,
         broker_heartbeat_interval=min(settings.session_timeout_s / _HEARTBEATS, _HEARTBEAT_S),
         # Faust refuses a session that is longer than a request may take.
         broker_request_timeout=max(settings.session_timeout_s + _REQUEST_MARGIN_S, _REQUEST_S),

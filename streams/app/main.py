@@ -22,11 +22,11 @@ from streams.admin.kafka import admin_client, look
 from streams.admin.topics import Layout, describe, ensure, verify, wanted
 from streams.app.assembly import Scheduler
 from streams.app.door import CoreType
-from streams.app.faust_overrides import SchedulerWorker
+from streams.app.faust_overrides import SchedulerWorker, coordination
 from streams.app.settings import Settings
 from streams.app.waiting_page import waiting_page
 from streams.core.shard import Shard
-from streams.errors import ConfigError, FairstreamError, Unavailable
+from streams.errors import ConfigError, FairstreamError, NotAuthorized, Unavailable
 from streams.kafka import mapped_errors
 
 _LOG: Final = logging.getLogger("streams.app")
@@ -174,7 +174,9 @@ class _Process:
     def _explained(self, error: BaseException) -> BaseException:
         """Say in our words what the consumer and the web server raise when the world is not as they need it."""
         if isinstance(error, (GroupAuthorizationFailedError, TopicAuthorizationFailedError)):
-            return ConfigError(f"the consumer may not read: {error!r}; check this user's rights")
+            return NotAuthorized(f"the consumer may not read: {error!r}; check this user's rights")
+        if isinstance(error, coordination.HOPELESS):
+            return ConfigError(f"the consumer cannot join: {error!r}", field="group", value=self._settings.group_id)
         if isinstance(error, KafkaError):
             return Unavailable(f"the consumer lost Kafka: {error!r}")
         if isinstance(error, OSError) and self._settings.web_port is not None:

@@ -17,6 +17,7 @@ from faust.transport.utils import DefaultSchedulingStrategy
 from faust.types import TP
 from mode import Service
 
+from streams.app.faust_overrides import coordination
 from streams.app.faust_overrides.pins import replaces
 
 _LOG: Final = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ _FETCH_S: Final = 0.5  # how long one fetch may hold the delivery lock, and so d
 _NOTHING_ASSIGNED_S: Final = 0.2
 _START_AGAIN_S: Final = 0.5
 _FETCH_MAX_WAIT_MS: Final = 20
+_LISTEN_S: Final = 1.0  # between two looks at what the group's coordination has to tell
 
 
 class Fetched(NamedTuple):
@@ -108,6 +110,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     def rejoin(self) -> None:
         """See `SchedulerApp.rejoin`. aiokafka is not to be called from another thread than its loop's."""
         self.thread_loop.call_soon_threadsafe(self._ensure_consumer()._coordinator.request_rejoin)
+
+    async def listen(self) -> None:
+        """See `coordination.listen`. From any thread."""
+
+        async def here() -> None:
+            coordination.listen(self._consumer)
+
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(here(), self.thread_loop))
 
     @replaces(driver.AIOKafkaConsumerThread, "_commit", "932852ce7a23")
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
@@ -248,6 +258,14 @@ class Consumer(driver.Consumer):
         """See `SchedulerApp.rejoin`."""
         thread: Any = self._thread
         thread.rejoin()
+
+    @Service.task
+    async def _listen_to_group(self) -> None:
+        """Hear of the group's errors even while nothing is assigned, or the flow is off: then nobody fetches."""
+        thread: Any = self._thread
+        while not self.should_stop:
+            await thread.listen()
+            await self.sleep(_LISTEN_S)
 
     @Service.task
     @replaces(stock.Consumer, "_commit_livelock_detector", "af196ff46fd4")

@@ -1,6 +1,8 @@
 """What is replaced inside Faust, and whether Faust is still what it was when it was replaced."""
 
 import asyncio
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,9 +10,11 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, TopicAuthorization
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from streams.app.faust_overrides import RecordBatch
+from streams.app.assembly import make_app
+from streams.app.faust_overrides import RecordBatch, coordination
 from streams.app.faust_overrides.consumer import BatchScheduler, Consumer, ConsumerThread
 from streams.app.faust_overrides.pins import OVERRIDES, Override, fingerprint
+from streams.app.settings import Settings
 from tests.unit.app.fakes import FakeRecord
 
 
@@ -131,6 +135,58 @@ def test_a_consumer_that_is_stopped_meanwhile_is_not_tried_again(stock_start: No
     starts = Starts(*(KafkaConnectionError("nobody") for _ in range(3)))
     asyncio.run(thread_of(starts).on_start())
     assert (starts.started, starts.stopped) == (3, 3)
+
+
+class Coordinator:
+    """As much of aiokafka's coordinator as is asked."""
+
+    def __init__(self, *errors: KafkaError, ended: bool = False) -> None:
+        self.errors = list(errors)
+        self.rejoins = 0
+        self._coordination_task = SimpleNamespace(done=lambda: ended)
+
+    def check_errors(self) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def request_rejoin(self) -> None:
+        self.rejoins += 1
+
+
+def listen(coordinator: Coordinator | None, *, closed: bool = False) -> None:
+    consumer: Any = SimpleNamespace(_coordinator=coordinator, _closed=closed)
+    coordination.listen(consumer)
+
+
+def test_after_an_error_of_the_group_it_is_joined_again(caplog: pytest.LogCaptureFixture) -> None:
+    coordinator = Coordinator(KafkaError("unknown to the heartbeat"))
+    listen(coordinator)
+    listen(coordinator)
+    assert coordinator.rejoins == 1
+    assert caplog.text.count("unknown to the heartbeat") == 1
+
+
+@pytest.mark.parametrize("kind", coordination.HOPELESS)
+def test_a_group_that_cannot_be_joined_is_not_waited_for(kind: type[KafkaError]) -> None:
+    with pytest.raises(kind):
+        listen(Coordinator(kind("no")))
+
+
+def test_a_coordination_that_has_ended_is_not_waited_for() -> None:
+    with pytest.raises(KafkaError):
+        listen(Coordinator(KafkaError("a bug"), ended=True))
+
+
+def test_a_consumer_that_is_not_there_yet_or_closed_has_nothing_to_tell() -> None:
+    coordination.listen(None)
+    listen(None)
+    listen(Coordinator(KafkaError("closing")), closed=True)
+
+
+def test_a_member_that_fetches_nothing_stays_in_its_group(tmp_path: Path) -> None:
+    """A spare process would leave after 1,000 s by Faust's default, and never come back when it is needed."""
+    app = make_app(Settings(), tmp_path, fleet=SimpleNamespace())  # type: ignore[arg-type]
+    assert app.conf.broker_max_poll_interval > 365 * 86_400
 
 
 def test_subscribing_to_the_same_topics_again_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
