@@ -107,7 +107,7 @@ class Scheduler:
         reader = Reader(self._names, shard, settings.shards, limits)
 
         def load() -> Stepper:
-            self.policies.wait_until_read()
+            self.policies.wait_until_read(should_stop)
             limits.refresh()
             core, positions = state.load()
             return Stepper(core, positions, writer, reader, shard=shard, undeliverable=limits.settle())

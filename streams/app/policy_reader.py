@@ -14,8 +14,9 @@ from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
+from streams import clock
 from streams.core.inputs import SetPolicy
-from streams.errors import BadRecord, Unavailable, visible
+from streams.errors import BadRecord, FairstreamError, NotAuthorized, OwnershipLost, Unavailable, visible
 from streams.kafka import KafkaSettings, from_kafka
 from streams.wire import decode_policy
 
@@ -27,7 +28,11 @@ _READ_S: Final = 60.0
 
 
 class PolicyFeed:
-    """The changes read so far, for any thread."""
+    """The changes read so far, for any thread.
+
+    A change's version is its offset. Where the topic was made anew they begin at 0 again: what is stated there counts
+    only once it lies above what is in force, and no topic is to be made anew while it is in use (`watch` tells).
+    """
 
     def __init__(self) -> None:
         self._changes: deque[SetPolicy] = deque(maxlen=_KEPT)
@@ -64,14 +69,24 @@ class PolicyReader(threading.Thread):
         self._on_failure: Final = on_failure
         self._read: Final = threading.Event()
         self._closing: Final = threading.Event()
+        self._trouble: FairstreamError | None = None  # what Kafka said last, while nothing could be read
 
-    def wait_until_read(self) -> None:
-        """Return once everything that stood in the topic has been read. Raises `Unavailable` if that takes too long.
+    def wait_until_read(self, should_stop: Callable[[], bool] = lambda: False) -> None:
+        """Return once everything that stood in the topic has been read.
 
         A fresh shard that stepped earlier would admit its first runs under the built-in policy.
+
+        Raises:
+            Unavailable: that takes too long.
+            OwnershipLost: `should_stop` said yes.
         """
-        if not self._read.wait(_READ_S):
-            raise Unavailable(f"{self._topic} could not be read within {_READ_S:g} s")
+        deadline = clock.monotonic() + _READ_S
+        while not self._read.wait(_POLL_S):
+            if should_stop():
+                raise OwnershipLost("the shard is closed while it waits for the policy")
+            if clock.monotonic() > deadline:
+                why = self._trouble or "Kafka does not answer"
+                raise Unavailable(f"{self._topic} could not be read within {_READ_S:g} s: {why}")
 
     def close(self) -> None:
         """End soon."""
@@ -105,10 +120,17 @@ class PolicyReader(threading.Thread):
                     self._take(message.offset(), message.value())
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
                     self._read.set()
-                elif error.fatal():
-                    raise from_kafka(error, f"reading {self._topic}")
+                else:
+                    self._judge(error)
         finally:
             consumer.close()
+
+    def _judge(self, error: KafkaError) -> None:
+        """Go on after what librdkafka mends, or somebody who creates the topic; raise the rest."""
+        trouble = from_kafka(error, f"reading {self._topic}")
+        if error.fatal() or isinstance(trouble, NotAuthorized):
+            raise trouble
+        self._trouble = trouble
 
     def _take(self, offset: int | None, value: bytes | None) -> None:
         assert offset is not None, "a consumed record has an offset"

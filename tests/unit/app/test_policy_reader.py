@@ -11,7 +11,7 @@ from streams.app import policy_reader
 from streams.app.policy_reader import PolicyFeed, PolicyReader
 from streams.core.inputs import SetPolicy
 from streams.core.policy import Policy
-from streams.errors import FairstreamError, Unavailable
+from streams.errors import FairstreamError, NotAuthorized, OwnershipLost, Unavailable
 from streams.kafka import KafkaSettings
 from streams.wire import PolicyChange, encode_policy
 
@@ -114,6 +114,31 @@ def test_a_topic_that_cannot_be_read_is_not_waited_for_for_ever(monkeypatch: pyt
     monkeypatch.setattr(policy_reader, "_READ_S", 0.01)
     with pytest.raises(Unavailable, match=r"runs\.policy could not be read"):
         topic.reader.wait_until_read()
+
+
+def test_what_kafka_said_while_nothing_could_be_read_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(monkeypatch, Message(0, error=KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "never heard of it")))
+    topic.reader.start()
+    monkeypatch.setattr(policy_reader, "_READ_S", 0.5)
+    with pytest.raises(Unavailable, match="never heard of it"):
+        topic.reader.wait_until_read()
+    topic.reader.close()
+    assert topic.failures == []
+
+
+def test_who_is_told_to_stop_waits_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(monkeypatch)
+    monkeypatch.setattr(policy_reader, "_READ_S", 60.0)
+    with pytest.raises(OwnershipLost):
+        topic.reader.wait_until_read(lambda: True)
+
+
+def test_a_right_that_is_missing_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looked like a Kafka that does not answer, and was waited for without end."""
+    topic = Topic(monkeypatch, Message(0, error=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
+    topic.reader.start()
+    clock.wait_until(lambda: topic.failures, 5, 0.01, what="the failure")
+    assert isinstance(topic.failures[0], NotAuthorized)
 
 
 def test_its_failure_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
