@@ -128,6 +128,7 @@ _REMEDIES: Final[tuple[tuple[type[FairstreamError], frozenset[str], str], ...]] 
                 "REPLICA_NOT_AVAILABLE",
                 "REQUEST_TIMED_OUT",
                 "UNKNOWN_LEADER_EPOCH",
+                "_DESTROY_BROKER",  # librdkafka let go of a broker while it was being asked
             }
         ),
         "",
@@ -210,6 +211,11 @@ def scheduler_group(prefix: str) -> str:
 def transactional_id(group: str, shard: int) -> str:
     """Whoever of a group of schedulers initialised this id last owns the shard."""
     return f"{group}-{shard}"
+
+
+def migration_id(group: str) -> str:
+    """The transactional id under which a deployment is filled whose schedulers will be of this group."""
+    return f"{group}-migration"
 
 
 def read_options(path: Path) -> dict[str, str]:

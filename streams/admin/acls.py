@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams.admin.kafka import Binding, acls_of, add_acls
 from streams.errors import ConfigError
-from streams.kafka import KafkaSettings, scheduler_group, transactional_id
+from streams.kafka import KafkaSettings, migration_id, scheduler_group, transactional_id
 from streams.wire.intakes import intake_prefix, intake_topic
 from streams.wire.topics import TOPICS
 
@@ -37,6 +37,8 @@ class Role(StrEnum):
     OPERATOR = "operator"  # sees what is shown to people: status, refusals, policy
     GATE = "gate"  # passes on what stands on the tenants' own topics
     ADMIN = "admin"  # makes topics, states the policy, prepares the workers' group
+    MIGRATION_FROM = "migration-from"  # moves the deployment to another number of shards
+    MIGRATION_TO = "migration-to"  # makes the deployment that another one moves to; one user has both
 
 
 class Resource(StrEnum):
@@ -98,6 +100,21 @@ _ON_TOPICS: Final[dict[Role, dict[str, tuple[Operation, ...]]]] = {
         **dict.fromkeys(_ALL_TOPICS, (DESCRIBE, Operation.CREATE, Operation.ALTER_CONFIGS)),
         "policy": (READ, WRITE, Operation.CREATE, Operation.ALTER_CONFIGS),
     },
+    Role.MIGRATION_FROM: {
+        "requests": (READ,),
+        "completions": (READ,),
+        "state": (READ, WRITE),
+        "policy": (READ,),
+        # It looks whether they are there, and how many partitions they have.
+        "journal": (DESCRIBE,),
+        "dispatch": (DESCRIBE,),
+    },
+    Role.MIGRATION_TO: {
+        **dict.fromkeys(_ALL_TOPICS, (DESCRIBE, Operation.CREATE, Operation.ALTER_CONFIGS)),
+        **dict.fromkeys(
+            ("requests", "completions", "state", "policy"), (READ, WRITE, Operation.CREATE, Operation.ALTER_CONFIGS)
+        ),
+    },
 }
 
 # On the intake topics of all tenants.
@@ -114,6 +131,9 @@ _ON_GROUP: Final[dict[Role, tuple[Operation, ...]]] = {
     Role.GATE: (READ,),
     Role.ADMIN: (Operation.ALTER_CONFIGS,),
 }
+
+# Those that may take the shards: the last owner of a shard's transactional id is the shard's.
+_TAKE_SHARDS: Final = (Role.SCHEDULER, Role.MIGRATION_FROM, Role.MIGRATION_TO)
 
 _PRINCIPAL: Final = re.compile(r"[A-Za-z]+:[^*\s].*")
 
@@ -135,7 +155,8 @@ def rights(
 ) -> tuple[Right, ...]:
     """Return what a role needs, each thing's together. `group` is the one it joins, if it is not the usual one.
 
-    A scheduler has a transactional id for each of `shards`. A producer with `own_topic_of` files for that tenant only,
+    A scheduler has a transactional id for each of `shards`, and so has a migration, which joins no group: its `group`
+    is the schedulers'. A producer with `own_topic_of` files for that tenant only,
     through a gate, and sees nobody's refusals. Raises `ConfigError` for a group that the role does not join, and for
     an own topic of another role; `BadRecord` for a tenant that cannot have one.
     """
@@ -150,7 +171,7 @@ def rights(
     ]
     joined = _joined(role, kafka, group)
     if joined is not None:
-        found += [Right(Resource.GROUP, joined, operation) for operation in _ON_GROUP[role]]
+        found += [Right(Resource.GROUP, joined, operation) for operation in _ON_GROUP.get(role, ())]
     intakes = intake_prefix(kafka.prefix)
     found += [Right(Resource.TOPIC, intakes, operation, prefixed=True) for operation in _ON_INTAKES.get(role, ())]
     if role is Role.GATE:
@@ -158,9 +179,10 @@ def rights(
     else:
         # Joined by nobody; but a reader that joins no group has to ask who coordinates this one.
         found.append(Right(Resource.GROUP, kafka.reader_group, DESCRIBE))
-    if role is Role.SCHEDULER:
+    if role in _TAKE_SHARDS:
         assert joined is not None, "schedulers are a group"
-        ids = (transactional_id(joined, shard) for shard in range(shards))
+        ids = [transactional_id(joined, shard) for shard in range(shards)]
+        ids += [migration_id(joined)] * (role is Role.MIGRATION_TO)
         found += [Right(Resource.TRANSACTIONAL_ID, each, WRITE) for each in ids]
     return tuple(found)
 
@@ -213,6 +235,8 @@ def _joined(role: Role, kafka: KafkaSettings, group: str | None) -> str | None:
         Role.WORKER: kafka.worker_group,
         Role.GATE: kafka.gate_group,
         Role.ADMIN: kafka.worker_group,
+        Role.MIGRATION_FROM: scheduler_group(kafka.prefix),
+        Role.MIGRATION_TO: scheduler_group(kafka.prefix),
     }
     if group is not None and role not in usual:
         raise ConfigError(f"the role {role} joins none", field="group", value=group)

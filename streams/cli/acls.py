@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 def acls(
     *,
     role: Annotated[
-        str, typer.Option(metavar="ROLE", help="scheduler, producer, worker, auditor, operator, gate or admin.")
+        str,
+        typer.Option(
+            metavar="ROLE",
+            help="scheduler, producer, worker, auditor, operator, gate, admin, migration-from or migration-to.",
+        ),
     ],
     principal: Annotated[str, typer.Option(metavar="User:NAME", help="Who is to have it, as Kafka knows them.")],
     group: Annotated[
@@ -40,6 +44,9 @@ def acls(
 
     Without --apply nothing is asked of Kafka: what is shown can be applied by other means. A scheduler has a
     transactional id for each shard, so name its --shards. The admin's --group is the workers'.
+
+    A user of `fairstream migrate` has two roles: migration-from with the present --prefix and --shards, migration-to
+    with the new ones. Their --group is the schedulers'.
     """
     from streams.admin import acls as library
     from streams.admin.kafka import admin_client

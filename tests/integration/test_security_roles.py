@@ -141,6 +141,12 @@ def test_each_role_does_its_work_with_its_rights_alone(place: Place) -> None:
     for topic in place.settings(Role.AUDITOR).topics:
         records = read(place, Role.AUDITOR, topic, range(SHARDS))
         assert records or topic == place.settings(Role.AUDITOR).topics.board, topic
+    # It moves to one shard, by a user that may act on both sides.
+    mover, to = by_name(Role.MIGRATION_FROM), f"{place.prefix}b."
+    filling = rights(Role.MIGRATION_TO, KafkaSettings(servers=place.kafka.servers, prefix=to))
+    apply(admin_client(place.kafka.settings(ADMIN, "")), f"User:{mover}", filling)
+    moved = place.run(mover, "migrate", "shards", "1", "--to", to)
+    assert (moved["equal"], moved["opened"]) == (True, True)
 
 
 def rejection(place: Place) -> bytes:

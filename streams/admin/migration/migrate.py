@@ -21,7 +21,7 @@ from streams.core.records import PolicyRecord, RunRecord
 from streams.core.resharding import reshard
 from streams.core.state import BUILT_IN
 from streams.errors import ConfigError, StateUnreadable
-from streams.kafka import scheduler_group
+from streams.kafka import migration_id, scheduler_group
 from streams.rows import FILLING, FillingRecord, MovedRecord
 from streams.wire import PolicyChange, partition_for
 
@@ -98,7 +98,7 @@ class Migration:
                 field="to",
                 value=new.prefix,
             )
-        self._writer: Final = Writer(new, f"{self.new.group}-migration")
+        self._writer: Final = Writer(new, migration_id(self.new.group))
         self._rows: list[ShardRows] = []  # of the old side
 
     def look(self) -> Outcome:

@@ -22,14 +22,15 @@ def writers(topic: str) -> set[Role]:
 
 def test_each_topic_is_written_by_those_of_the_design_only() -> None:
     scheduler, producer, worker, gate, admin = Role.SCHEDULER, Role.PRODUCER, Role.WORKER, Role.GATE, Role.ADMIN
+    moved, filled = Role.MIGRATION_FROM, Role.MIGRATION_TO
     assert {topic: writers(topic) for topic in TOPICS} == {
-        TOPICS.requests: {producer, gate, scheduler},
-        TOPICS.completions: {worker, scheduler},
+        TOPICS.requests: {producer, gate, scheduler, filled},
+        TOPICS.completions: {worker, scheduler, filled},
         TOPICS.dispatch: {scheduler},
         TOPICS.rejected: {scheduler, gate},
-        TOPICS.policy: {admin},
+        TOPICS.policy: {admin, filled},
         TOPICS.journal: {scheduler},
-        TOPICS.state: {scheduler},
+        TOPICS.state: {scheduler, moved, filled},
         TOPICS.board: set(),
         TOPICS.status: {scheduler},
     }
@@ -55,6 +56,23 @@ def test_a_scheduler_has_a_transactional_id_for_each_shard_and_no_more() -> None
 
     assert ids(2, None) == ["fairstream-0", "fairstream-1"]
     assert ids(1, "mine") == ["mine-0"]
+
+
+def test_a_migration_takes_the_shards_of_both_sides_and_joins_nobody() -> None:
+    def beside_topics(role: Role, prefix: str, shards: int) -> list[tuple[str, Operation]]:
+        found = rights(role, KafkaSettings(servers="x", prefix=prefix), shards=shards)
+        return [(right.name, right.operation) for right in found if right.resource is not Resource.TOPIC]
+
+    assert beside_topics(Role.MIGRATION_FROM, "runs.", 1) == [
+        ("runs.readers", Operation.DESCRIBE),
+        ("fairstream-0", Operation.WRITE),
+    ]
+    assert beside_topics(Role.MIGRATION_TO, "b.", 2) == [
+        ("b.readers", Operation.DESCRIBE),
+        ("fairstream-b-0", Operation.WRITE),
+        ("fairstream-b-1", Operation.WRITE),
+        ("fairstream-b-migration", Operation.WRITE),
+    ]
 
 
 def test_a_producer_of_one_tenant_may_write_to_its_own_topic_and_do_nothing_else() -> None:
