@@ -85,6 +85,7 @@ def test_an_absent_file_is_told(tmp_path: Path) -> None:
         (KafkaError._TIMED_OUT, Unavailable),
         (KafkaError._MSG_TIMED_OUT, Unavailable),
         (KafkaError._RESOLVE, Unavailable),
+        (KafkaError._DESTROY_BROKER, Unavailable),
         (KafkaError._FENCED, OwnershipLost),
         (KafkaError.INVALID_PRODUCER_EPOCH, OwnershipLost),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, ConfigError),
