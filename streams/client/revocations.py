@@ -114,7 +114,12 @@ def _consumer_at_end(kafka: KafkaSettings) -> Consumer:
         try:
             partitions = consumer.list_topics(topic, timeout=_METADATA_S).topics[topic].partitions
             ends = [
-                TopicPartition(topic, number, consumer.get_watermark_offsets(TopicPartition(topic, number))[1])
+                TopicPartition(
+                    topic,
+                    number,
+                    # Without a limit it waits for ever where a partition has no leader.
+                    consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_METADATA_S)[1],
+                )
                 for number in partitions
             ]
             consumer.assign(ends or [TopicPartition(topic, 0, OFFSET_END)])
