@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     Headers = Sequence[tuple[str, bytes | None]]
 
 
+# Called as `message.headers()` it would return, once the interpreter has specialized that call to one without checks,
+# and its error would come up at whatever is called next.
+_HEADERS: Final = methodcaller("headers")
+
+
 def headers_of(message: Message) -> Headers | None:
     """Return them; None if a name is not UTF-8, which the client can neither tell nor write.
 
@@ -19,7 +25,7 @@ def headers_of(message: Message) -> Headers | None:
     exception set"), by the second if that is put right.
     """
     try:
-        found: Any = message.headers()  # as they come out of a message: bytes, and no dictionary
+        found: Any = _HEADERS(message)  # as they come out of a message: bytes, and no dictionary
     except (SystemError, UnicodeDecodeError):
         return None
     return found or ()

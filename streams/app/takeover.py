@@ -30,7 +30,7 @@ from streams.app.inbox import Batch, Source, size_of
 from streams.app.retaking import Group, Retaking
 from streams.app.shard_task import Listener, Offsets, ShardTask
 from streams.app.unserved import Trouble, Unserved, trouble_of
-from streams.errors import ConfigError, FairstreamError, OwnershipLost
+from streams.errors import ConfigError, FairstreamError, OwnershipLost, StateUnreadable
 from streams.wire import TopicNames
 
 _LOG: Final = logging.getLogger("streams.app.takeover")
@@ -118,6 +118,16 @@ class Fleet:
         """Load a shard anew whose input has nothing at its position: the loader tells what that means."""
         _LOG.warning("streams.app.input_out_of_range topic=%s partition=%d offset=%d", tp.topic, tp.partition, offset)
         self.doubt([tp.partition])
+
+    def damaged(self, tp: TP, why: str) -> None:
+        """Refuse to serve a shard whose input cannot be read, and look again later: there are accepted runs in it."""
+        task = self._tasks.get(tp.partition)
+        if task is not None:
+            self._drop(task)
+            self._pause(task.shard)
+            task.close()
+            failure = StateUnreadable(f"{tp.topic}, partition {tp.partition}: Kafka gives what it never took, {why}")
+            self._retaking.begin(task.shard, Trouble.REFUSED, failure)
 
     def doubt(self, shards: Iterable[int] | None = None) -> None:
         """Drop shards (None: all), whose memory may not go with the topics any more, and take them anew."""

@@ -33,6 +33,10 @@ class Teller:
     def flush(self) -> None:
         assert self._producer.flush(WAIT_S) == 0
 
+    def leave(self, *attempts: tuple[str, str, int]) -> None:
+        """Never report on these: somebody else does."""
+        self._finished.update(attempts)
+
     def finish(self, *, but: Collection[str] = ()) -> None:
         """Report on what has been dispatched since, but for the runs of these ids."""
         for each in self.here.gather().dispatches:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Message
 
+from streams.headers import headers_of
 from streams.kafka import KafkaSettings
 from streams.partition import open_reader, read_to_end
 
@@ -35,5 +36,5 @@ def read_topic(servers: str, topic: str) -> list[Seen]:
 def _seen(partition: int, message: Message) -> Seen:
     offset = message.offset()
     assert offset is not None
-    headers: Any = message.headers() or ()
+    headers: Any = headers_of(message) or ()
     return Seen(partition, offset, message.timestamp()[1], message.key(), message.value(), tuple(headers))

@@ -5,6 +5,7 @@ before its changelog is written, seeks before it clears what was fetched in betw
 transactions make the positions part of the state, so what is left to change is the way records get here:
 
 `consumer`  one event per partition's batch, delivered under a lock that a takeover can hold; read_committed.
+`batches`   reads what is in a fetch without ever failing at it; `salvage` and `unpacking` do it for `batches`.
 `coordination` hears what the group's coordination waits with, which Faust never asks for.
 `recovery`  hands a rebalance to our own takeover, then seeks and resumes under that lock.
 `wiring`    the subclasses that put the two in place.

@@ -17,8 +17,9 @@ from faust.transport.utils import DefaultSchedulingStrategy
 from faust.types import TP
 from mode import Service
 
-from streams.app.faust_overrides import coordination
+from streams.app.faust_overrides import batches, coordination
 from streams.app.faust_overrides.pins import replaces
+from streams.app.unread import damage
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -105,6 +106,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         created._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
         # With any other setting a position that is out of range is moved without a word.
         created._auto_offset_reset = "none"
+        batches.install()
         return created
 
     def rejoin(self) -> None:
@@ -188,7 +190,7 @@ class Consumer(driver.Consumer):
             return False
         generation = self.app.consumer_generation_id
         records = await self._fetch(set(active), generation)
-        for tp, batch in self.scheduler.iterate(records):
+        for tp, batch in self.scheduler.iterate(self._sound(records)):
             # What is not delivered now is read again after the seek that every rebalance ends with.
             if not self._may_deliver() or self.app.consumer_generation_id != generation:
                 break
@@ -219,6 +221,18 @@ class Consumer(driver.Consumer):
                     app.handover.misplaced(TP(tp.topic, tp.partition), offset)
             return {}
         return records
+
+    def _sound(self, fetched: Mapping[TP, list[Any]]) -> dict[TP, list[Any]]:
+        """Return what can be used of a fetch, and tell of inputs that are damaged where they are to be read on."""
+        app: Any = self.app
+        sound = {}
+        for tp, records in fetched.items():
+            why = damage(records)
+            if why is None:
+                sound[tp] = records
+            else:
+                app.handover.damaged(tp, why)
+        return sound
 
     async def _deliver(self, message: Any) -> None:
         """Hand a message to its stream, or break off when the flow is suspended.

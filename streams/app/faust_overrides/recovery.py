@@ -26,6 +26,9 @@ class Handover(Protocol):
     def misplaced(self, tp: TP, offset: int) -> None:
         """Hear that an input has nothing at a position any more; it brings no records until it is taken again."""
 
+    def damaged(self, tp: TP, why: str) -> None:
+        """Hear that what an input has next is not what Kafka took; it brings no records until it is taken again."""
+
     async def release(self) -> None:
         """End all work, for good, before the group is left."""
 

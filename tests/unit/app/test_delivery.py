@@ -12,6 +12,7 @@ from aiokafka.errors import IllegalStateError, NoOffsetForPartitionError, Offset
 from faust.tables.recovery import RebalanceAgain, ServiceStopped
 from faust.types import TP
 
+from streams.app import unread
 from streams.app.assembly import _agent
 from streams.app.faust_overrides.consumer import BatchScheduler, Consumer
 from streams.app.faust_overrides.recovery import HandoverRecovery
@@ -32,12 +33,17 @@ class FakeConsumer:
     _may_deliver = Consumer._may_deliver
     _deliver = Consumer._deliver
     _fetch = Consumer._fetch
+    _sound = Consumer._sound
 
     def __init__(self, *fetched: dict[TP, list[Record]]) -> None:
         scheduler: Any = BatchScheduler
         self.scheduler = scheduler()
         self.misplaced: list[tuple[TP, int]] = []
-        handover = SimpleNamespace(misplaced=lambda tp, offset: self.misplaced.append((tp, offset)))
+        self.damaged: list[tuple[TP, str]] = []
+        handover = SimpleNamespace(
+            misplaced=lambda tp, offset: self.misplaced.append((tp, offset)),
+            damaged=lambda tp, why: self.damaged.append((tp, why)),
+        )
         self.app = SimpleNamespace(consumer_generation_id=1, handover=handover)
         self.takeover = 1
         self.flow_active = True
@@ -130,6 +136,16 @@ def test_before_the_first_seek_a_position_means_nothing(error: Exception) -> Non
     consumer.on_fetch = rebalance
     assert not deliver(consumer)
     assert consumer.misplaced == []
+
+
+def test_damage_is_told_and_holds_up_no_other_input() -> None:
+    mark = Record(1 << 62, None, headers=unread.mark(unread.DAMAGED, "a batch whose checksum is wrong"))
+    consumer = FakeConsumer({HERE: [mark], THERE: batch(3)})
+    consumer.active = {HERE, THERE}
+    assert deliver(consumer)
+    assert consumer.damaged == [(HERE, "a batch whose checksum is wrong")]
+    assert consumer.delivered == [3]
+    assert consumer._read_offset == {HERE: None, THERE: 3}
 
 
 def test_with_nothing_active_nothing_is_fetched() -> None:

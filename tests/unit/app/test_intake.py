@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.app.inbox import Source
+from streams.app import unread
+from streams.app.inbox import Batch, Source
 from streams.app.intake import ASTRAY, FORWARDED_ON, SKIPPED, UNREADABLE, Reader
 from streams.app.limits import OVERHEAD_BYTES, TopicLimits
 from streams.core.inputs import Cancel, Completion, Submit
@@ -53,6 +54,21 @@ def test_what_cannot_be_read_is_set_aside_and_its_neighbours_are_not() -> None:
     ]
     assert intake.applied == {"requests": 3}
     assert intake.counts == {UNREADABLE: 2}
+
+
+@pytest.mark.parametrize("source", list(Source))
+def test_what_the_consumer_could_not_read_is_set_aside_by_its_mark(source: Source) -> None:
+    value = {Source.REQUESTS: request(0).value, Source.COMPLETIONS: completion(0, "run").value}[source]
+    garbled = FakeRecord(0, value, headers=unread.mark(unread.HEADERS, "no text"))
+    batch = FakeRecord(4, None, None, headers=unread.mark(unread.BATCH, "offsets 1 to 4"))
+    intake = READER.read([Batch(source, [garbled, batch], 1)], {})
+    assert [(record, str(error)) for _, record, error in intake.unreadable] == [
+        (garbled, "headers: no text"),
+        (batch, "batch: offsets 1 to 4"),
+    ]
+    assert (intake.applied, intake.counts) == ({source.value: 4}, {UNREADABLE: 2})
+    assert not intake.requests
+    assert not intake.completions
 
 
 @pytest.mark.parametrize("source", list(Source))

@@ -388,6 +388,23 @@ def test_a_shard_whose_input_is_not_where_it_was_is_loaded_anew() -> None:
     run(scenario)
 
 
+def test_a_shard_whose_input_is_damaged_is_refused_by_name_and_tried_again_later() -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        await stage.fleet.take(assignment(0, 1), 1)
+        for _ in range(2):
+            stage.fleet.damaged(TP(NAMES.requests, 1), "a batch whose checksum is wrong")
+        assert stage.tasks[1].closed
+        assert stage.paused == {TP(NAMES.requests, 1), TP(NAMES.completions, 1)}
+        assert stage.fleet.shards == [0]
+        why = stage.fleet.unserved[1]
+        assert why.startswith("refused: runs.requests, partition 1")
+        assert why.endswith("a batch whose checksum is wrong")
+        assert stage.asked == 0
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("failure", [FairstreamError("unknown"), RuntimeError("a bug"), None])
 def test_any_other_end_of_a_shard_is_the_end_of_the_process(failure: BaseException | None) -> None:
     async def scenario() -> None:
