@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import psutil
+import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from streams import clock
@@ -173,6 +174,7 @@ def first_dispatches(here: Deployment) -> Counter[tuple[str, str]]:
     return found
 
 
+@pytest.mark.chaos
 def test_damaged_records_are_refused_once_and_the_good_ones_served(
     kafka: LocalKafka, prefix: str, tmp_path: Path
 ) -> None:
