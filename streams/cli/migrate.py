@@ -62,7 +62,8 @@ def shards(
     histories and the ids of ended runs move, and then what stands unread in the present topics. The new deployment is
     opened only once it is proved equal; until then its schedulers wait.
 
-    It can be killed at any moment and run again. All rows of the present state are held in memory.
+    It can be killed at any moment and run again. All rows of the present state are held in memory: some 3 KB and 0.1 ms
+    of processor time for each queued run of a small payload (200,000: 0.5 GB, 20 s).
 
     Dispatches that no worker has taken yet stay in the old topic: workers of the old prefix take and report them as
     before, and these reports are copied; what nobody takes comes back when its lease has run out.

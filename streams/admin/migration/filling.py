@@ -8,38 +8,43 @@ from streams.admin.migration.sides import StatePartition, pair, runtime_keys
 from streams.admin.migration.writing import Out, batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from streams.admin.migration.sides import Side
     from streams.admin.migration.writing import Writer
     from streams.core.records import Record
 
 
-def difference(there: dict[bytes, bytes], wanted: Iterable[Record], shard: int, topic: str) -> list[Out]:
-    """Return what makes a state partition hold exactly the wanted rows, beside those that are not the core's.
+def difference(there: dict[bytes, bytes], wanted: Iterable[Record], shard: int, topic: str) -> Iterator[Out]:
+    """Yield what makes a state partition hold exactly the wanted rows, beside those that are not the core's.
 
-    The same rows in the same order whatever is there, so an earlier try that came less far has written the first ones.
+    In the same order whatever is there, so an earlier try that came less far has written the first ones. One by one,
+    since rows as they are written take several times the memory of the records.
     """
-    rows = dict(pair(shard, record) for record in wanted)
-    kept = runtime_keys(shard)
-    gone = sorted(key for key in there if key not in rows and key not in kept)
-    changed = [(key, value) for key, value in rows.items() if there.get(key) != value]
-    return [Out(topic, shard, key, None) for key in gone] + [Out(topic, shard, key, value) for key, value in changed]
+    gone = there.keys() - runtime_keys(shard)
+    for record in wanted:
+        key, value = pair(shard, record)
+        gone.discard(key)
+        if there.get(key) != value:
+            yield Out(topic, shard, key, value)
+    for key in sorted(gone):
+        yield Out(topic, shard, key, None)
 
 
 def fill(side: Side, wanted: Sequence[Sequence[Record]], writer: Writer, progress: Callable[[int, int], None]) -> None:
     """Make the state partitions hold the wanted rows, in transactions of bounded size.
 
-    `progress` is told how many records have been written, of how many. Raises as `Writer.write` and `read_to_end` do.
+    `progress` is told how many of how many rows are there. Raises as `Writer.write` and `read_to_end` do.
     """
-    todo = []
+    done, of = 0, sum(map(len, wanted))
+    progress(done, of)
     for shard, records in enumerate(wanted):
         partition = StatePartition(side, shard)
         partition.read_on()
-        todo += difference(partition.raw, records, shard, side.names.state)
-    done = 0
-    progress(done, len(todo))
-    for batch in batches(todo):
-        writer.write(batch)
-        done += len(batch)
-        progress(done, len(todo))
+        written = 0
+        for batch in batches(difference(partition.raw, records, shard, side.names.state)):
+            writer.write(batch)
+            written += len(batch)
+            progress(done + min(written, len(records)), of)
+        done += len(records)
+        progress(done, of)

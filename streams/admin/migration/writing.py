@@ -12,7 +12,7 @@ from streams.kafka import from_kafka, mapped_errors
 from streams.wire import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from streams.kafka import KafkaSettings
 
@@ -133,14 +133,15 @@ class Writer:
             self._undelivered.append(error)
 
 
-def batches(records: Sequence[Out]) -> list[list[Out]]:
-    """Return the records in bounded batches, in order."""
-    made: list[list[Out]] = []
-    size = BYTES
+def batches(records: Iterable[Out]) -> Iterator[list[Out]]:
+    """Yield the records in bounded batches, in order."""
+    batch: list[Out] = []
+    size = 0
     for record in records:
-        if size + record.size() > BYTES or len(made[-1]) >= RECORDS:
-            made.append([])
-            size = 0
-        made[-1].append(record)
+        if batch and (size + record.size() > BYTES or len(batch) >= RECORDS):
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
         size += record.size()
-    return made
+    if batch:
+        yield batch

@@ -18,18 +18,18 @@ FILLING = pair(1, FillingRecord("a.", 2))
 
 
 def test_an_empty_partition_gets_all_rows() -> None:
-    assert difference({}, WANTED, 1, "b.state") == [Out("b.state", 1, *pair(1, row)) for row in WANTED]
+    assert list(difference({}, WANTED, 1, "b.state")) == [Out("b.state", 1, *pair(1, row)) for row in WANTED]
 
 
 def test_what_an_earlier_try_has_written_is_left_and_what_is_not_wanted_goes() -> None:
     other = pair(1, HistoryRecord("other", "w", 1))
     old = pair(1, HistoryRecord("t", "w", 7))
     there = dict([FILLING, other, old, pair(1, WANTED[0])])
-    assert difference(there, WANTED, 1, "b.state") == [
-        Out("b.state", 1, other[0], None),
+    assert list(difference(there, WANTED, 1, "b.state")) == [
         Out("b.state", 1, *pair(1, WANTED[1])),
+        Out("b.state", 1, other[0], None),
     ]
-    assert difference(dict([FILLING, *(pair(1, row) for row in WANTED)]), WANTED, 1, "b.state") == []
+    assert not list(difference(dict([FILLING, *(pair(1, row) for row in WANTED)]), WANTED, 1, "b.state"))
 
 
 def test_batches_are_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def test_batches_are_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) -> No
         [6],
         [7],
     ]
-    assert batches([]) == []
+    assert not list(batches([]))
 
 
 def test_rows_are_told_apart() -> None:
