@@ -11,6 +11,7 @@ import faust
 from mode import CrashingSupervisor
 
 from streams.admin.kafka import admin_client, topic_configs, topic_ids
+from streams.app import collector
 from streams.app.door import CoreType
 from streams.app.faults import parse_faults
 from streams.app.faust_overrides import SchedulerApp
@@ -25,7 +26,7 @@ from streams.app.shard_task import Listener, ShardParts, ShardTask
 from streams.app.status import StatusPublisher
 from streams.app.step import Stepper
 from streams.app.takeover import Fleet
-from streams.app.transaction import KafkaWriter
+from streams.app.transaction import KafkaWriter, longest_write_s
 from streams.app.unserved import Unserved
 from streams.app.watch import KafkaWatch
 
@@ -34,7 +35,7 @@ _REQUEST_MARGIN_S: Final = 10.0
 _HEARTBEATS: Final = 5  # in a session timeout: four may be lost
 _HEARTBEAT_S: Final = 1.0  # at most: it is by the answer to one that a member hears of a rebalance
 _ANSWER_S: Final = 5.0  # a Kafka that takes longer does not answer
-_STUCK_MARGIN_S: Final = 30.0  # beyond a transaction's timeout: a writer has given up long before
+_STUCK_MARGIN_S: Final = 30.0  # beyond the time after which a writer gives up by itself
 # aiokafka lets a member that fetches nothing for so long leave its group, and join no more; but there may be more
 # processes than shards, and all shards of a process may wait for a repair. Who is gone is missed by its session.
 _FETCHLESS_S: Final = 10 * 365 * 86_400.0
@@ -58,7 +59,7 @@ class Scheduler:
         self.fleet: Final = Fleet(
             self._names,
             self._make_task,
-            lambda shard: self._state(shard).load(),
+            self._check,
             pause_s=settings.step_pause_ms / 1000,
             unserved=Unserved(lost_grace_s=settings.lost_shard_grace_s, refused_retry_s=settings.refused_retry_s),
             on_failure=on_failure,
@@ -76,8 +77,13 @@ class Scheduler:
         self.app: Final = make_app(settings, data_dir, self.fleet)
         self.fleet.attach(self.app)
         if settings.web_port is not None:
-            stuck_s = settings.transaction_timeout_s + _STUCK_MARGIN_S
+            stuck_s = longest_write_s(settings.transaction_timeout_s) + _STUCK_MARGIN_S
             add_health_pages(self.app, self.fleet, self.watch, stuck_s=stuck_s)
+
+    def _check(self, shard: int) -> None:
+        """Raise what keeps a shard from being loaded."""
+        self._state(shard).load()
+        collector.drop()
 
     def _make_task(self, shard: int, generation: int, listener: Listener) -> ShardTask:
         task = ShardTask(

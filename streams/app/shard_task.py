@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams import clock
+from streams.app import collector
 from streams.app.inbox import Inbox
 from streams.app.shard_clock import ShardClock
 from streams.errors import ConfigError, FairstreamError, NotAuthorized, OwnershipLost, StepAborted, Unavailable
@@ -34,6 +35,8 @@ _RETRY_S: Final = 0.2  # doubled each time
 
 _IDLE_S: Final = 1.0  # the longest wait without looking up: a timer set by hand of the clock is late by this at most
 _STATUS_SHARE: Final = 20  # a view that takes 1 ms to make is made every 20 ms at most
+
+_SERVING: Final = "waits for Kafka to take a step"
 
 Offsets = dict[str, int]  # topic, without prefix -> offset of the last record applied; absent: none yet
 
@@ -83,6 +86,7 @@ class ShardTask(threading.Thread):
         self._confirmations: list[tuple[int, Future[Offsets]]] = []
         self._ended = False
         self._fenced = False
+        self._doing = _SERVING
         self._busy_since: float | None = None
         self._parts: ShardParts | None = None
         self._stepper: Stepper
@@ -111,8 +115,13 @@ class ShardTask(threading.Thread):
         return self._fenced
 
     @property
+    def doing(self) -> str:
+        """What keeps it from ending, if it does not: "is being loaded"."""
+        return self._doing
+
+    @property
     def busy_s(self) -> float:
-        """How long the write under way has taken so far, in seconds; 0 if there is none."""
+        """How long the write under way has taken so far, in seconds; 0 if there is none, as while rows are loaded."""
         since = self._busy_since
         return 0.0 if since is None else clock.monotonic() - since
 
@@ -129,8 +138,9 @@ class ShardTask(threading.Thread):
     def give_up(self) -> None:
         """End now, even if Kafka does not answer: the step under way may or may not be written."""
         self.close()
-        if self._parts is not None:
-            self._parts.writer.give_up()
+        parts = self._parts
+        if parts is not None:
+            parts.writer.give_up()
 
     # --- the shard's own thread
 
@@ -141,6 +151,7 @@ class ShardTask(threading.Thread):
             self._serve()
         except BaseException as error:  # noqa: BLE001 - handed on, whatever it is
             failure = error
+        self._let_go()
         self._status.forget(self.shard)
         with self._lock:
             self._ended = True
@@ -152,10 +163,21 @@ class ShardTask(threading.Thread):
         self._listener.on_end(self, failure)
 
     def _serve(self) -> None:
+        """Take the shard over, then step until it is closed.
+
+        An idle shard writes nothing, so it may not hear for hours that somebody has fenced it: by mistake, since a
+        group that gives a shard away has it closed. That harms nobody. Whatever arrives is read by both, and only the
+        owner can write what comes of it; ours fails at that write, drops its memory and asks the group.
+        """
         self._parts = self._make()
+        if self._closing.is_set():
+            raise OwnershipLost("closed before its fence, which would be one against whoever serves the shard next")
+        self._doing = "waits for its fence"
         self._parts.writer.fence()
         self._fenced = True
+        self._doing = "is being loaded"
         self._stepper = self._parts.load()
+        self._doing = _SERVING
         self._clock = ShardClock(self._stepper.core.now_ms)
         self.opened.set_result(dict(self._stepper.positions.applied))
         while not self._closing.is_set():
@@ -214,28 +236,43 @@ class ShardTask(threading.Thread):
         """Repeat an aborted write, each time from what the rows say."""
         delay_s = _RETRY_S
         for left in reversed(range(_TRIES)):
-            self._busy_since = clock.monotonic()
-            try:
-                write()
-            except StepAborted as error:
-                if isinstance(error.__cause__, NotAuthorized):
-                    raise error.__cause__ from error  # nobody grants a right within a second
-                if left == 0:
-                    # What a person can mend, or time, is not the end of the process.
-                    cause = error.__cause__
-                    kind = type(cause) if isinstance(cause, (ConfigError, Unavailable)) else FairstreamError
-                    raise kind(f"shard {self.shard}: aborted {_TRIES} times: {error}") from error
-                _LOG.warning(
-                    "streams.app.step_aborted shard=%d: %s; loading it again, %d tries left", self.shard, error, left
-                )
-                self._closing.wait(delay_s)
-                delay_s *= 2
-                assert self._parts is not None, "something was written"
-                self._stepper = self._parts.load()
-            else:
+            if self._written(write, left):
                 return
-            finally:
-                self._busy_since = None
+            self._closing.wait(delay_s)
+            delay_s *= 2
+            # Not where the error is caught, whose frames hold it: what was loaded before is freed first.
+            del self._stepper
+            collector.drop()
+            assert self._parts is not None, "something was written"
+            self._stepper = self._parts.load()
+
+    def _written(self, write: Callable[[], None], left: int) -> bool:
+        """Return whether a write succeeded; if not, it is worth another try, of which so many are left."""
+        self._busy_since = clock.monotonic()
+        try:
+            write()
+        except StepAborted as error:
+            cause = error.__cause__
+            if isinstance(cause, NotAuthorized):
+                raise cause from None  # nobody grants a right within a second
+            if left == 0:
+                # What a person can mend, or time, is not the end of the process.
+                kind = type(cause) if isinstance(cause, (ConfigError, Unavailable)) else FairstreamError
+                raise kind(f"shard {self.shard}: aborted {_TRIES} times: {error}") from error
+            _LOG.warning(
+                "streams.app.step_aborted shard=%d: %s; loading it again, %d tries left", self.shard, error, left
+            )
+            return False
+        finally:
+            self._busy_since = None
+        return True
+
+    def _let_go(self) -> None:
+        """Keep neither the writer nor the rows alive: this object is, as long as anybody waits for its end."""
+        self._parts = None
+        if hasattr(self, "_stepper"):
+            del self._stepper
+            collector.drop()
 
     def _show(self) -> None:
         """Hand a view of the shard to the status topic's publisher, now and then."""

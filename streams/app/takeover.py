@@ -26,6 +26,7 @@ from typing import Any, Final
 from faust.types import TP
 
 from streams import clock
+from streams.app import collector
 from streams.app.inbox import Batch, Source, size_of
 from streams.app.retaking import Group, Retaking
 from streams.app.shard_task import Listener, Offsets, ShardTask
@@ -101,6 +102,7 @@ class Fleet:
         for shard, failure in torn.items():
             self._retaking.begin(shard, Trouble.REFUSED, failure)
         await closing
+        await asyncio.to_thread(collector.sweep)
         crowd = max(1.0, len(self._tasks) / _CROWDED)
         for task in self._tasks.values():
             task.pause_s = self._pause_s * crowd
@@ -254,7 +256,7 @@ class Fleet:
         await self._ended(tasks, _STEP_GRACE_S)
         for task in tasks:
             if task.is_alive():
-                _LOG.warning("streams.app.shard_abandoned shard=%d: Kafka does not answer", task.shard)
+                _LOG.warning("streams.app.shard_abandoned shard=%d: it %s", task.shard, task.doing)
                 task.give_up()
         await self._ended(tasks, _END_GRACE_S)
 

@@ -17,7 +17,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from streams import clock
 from streams.app.faults import Faults, NoFaults
 from streams.app.limits import Refused, TopicLimits
-from streams.errors import FairstreamError, NotAuthorized, OwnershipLost, StepAborted, Unavailable
+from streams.app.producer_errors import final, needs_fence
+from streams.errors import NotAuthorized, StepAborted, Unavailable
 from streams.kafka import from_kafka
 from streams.wire import MAX_MESSAGE_BYTES, PARTITIONER
 
@@ -40,19 +41,6 @@ _GRACE_S: Final = 10.0
 # instead of 6). Not all to one: a share group hands out 2,000 records of a partition at most.
 _TOGETHER: Final = 500
 
-# Kafka has ended the transaction, or forgotten the producer (one that writes nothing for a week), or a topic that it
-# wrote to was made anew. This producer will not get any further, and another one will.
-_NEEDS_FENCE: Final = frozenset(
-    {
-        "INVALID_PRODUCER_ID_MAPPING",
-        "INVALID_TXN_STATE",
-        "OUT_OF_ORDER_SEQUENCE_NUMBER",
-        "UNKNOWN_PRODUCER_ID",
-        "_GAPLESS_GUARANTEE",
-        "_INCONSISTENT",
-    }
-)
-
 # A step's records wait in the producer's queue until it commits. The step is bounded, so the queue need not be:
 # `produce` never finds it full.
 _QUEUE_MESSAGES: Final = 1_000_000
@@ -60,6 +48,11 @@ _QUEUE_MESSAGES: Final = 1_000_000
 
 _TOO_LARGE: Final = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 _FRAME_BYTES: Final = 256  # of a record in its batch, the mark of a forwarded one included, at most
+
+
+def longest_write_s(timeout_s: float) -> float:
+    """Return after how many seconds a write has ended by itself at the latest: it is waited for, then for its abort."""
+    return 2 * (timeout_s + _GRACE_S)
 
 
 class Forward(NamedTuple):
@@ -125,6 +118,7 @@ class KafkaWriter:
         self._unsent = 0  # bytes given to the producer since the last flush; only counted where limits are low
         self._patience_s: Final = timeout_ms / 1000 + _GRACE_S
         self._undelivered: list[tuple[KafkaError, str]] = []  # with the topic
+        self._deadline = 0.0  # for the flushes and the commit of the write under way together
         self._given_up = False
         self._dispatch_partitions = 1  # until it is known
         self._turn = shard  # the dispatch partition written last; shards begin with different ones
@@ -161,6 +155,7 @@ class KafkaWriter:
         self._check_sizes(records)
         faults.at("before_begin", flush)
         self._undelivered.clear()
+        self._deadline = clock.monotonic() + self._patience_s
         try:
             self._producer.begin_transaction()
             self._send(records)
@@ -234,13 +229,12 @@ class KafkaWriter:
 
     def _flush(self) -> None:
         """Wait until every record is acknowledged or has failed; failures come to `_on_delivery` meanwhile."""
-        deadline = clock.monotonic() + self._patience_s
         while self._producer.flush(_SLICE_S) > 0:
-            self._check_patience(deadline, "writing a step")
+            self._check_patience(self._deadline, "writing a step")
 
     def _commit(self) -> None:
         try:
-            self._until_done(self._producer.commit_transaction, "committing a step")
+            self._until_done(self._producer.commit_transaction, "committing a step", self._deadline)
         except _MustAbort as error:
             self._abort(error.cause)
 
@@ -261,7 +255,7 @@ class KafkaWriter:
     def _abort(self, cause: KafkaError | None, topic: str = "") -> NoReturn:
         """End the transaction; the shard's memory is ahead of its rows now, whatever this raises."""
         if cause is not None and cause.fatal():
-            raise _final(cause)
+            raise final(cause)
         why = None if cause is None else from_kafka(cause, f"writing a step: {topic}" if topic else "writing a step")
         try:
             self._until_done(self._producer.abort_transaction, "aborting a step")
@@ -271,9 +265,10 @@ class KafkaWriter:
         said = cause.str() if cause is not None else "its writer failed"
         raise StepAborted(f"the step was not written: {said}") from why
 
-    def _until_done(self, call: Callable[[float], object], doing: str) -> None:
-        """Repeat a call as long as repeating it may help."""
-        deadline = clock.monotonic() + self._patience_s
+    def _until_done(self, call: Callable[[float], object], doing: str, deadline: float | None = None) -> None:
+        """Repeat a call as long as repeating it may help, and not beyond the deadline; None: it has one of its own."""
+        if deadline is None:
+            deadline = clock.monotonic() + self._patience_s
         while True:
             try:
                 call(_SLICE_S)
@@ -285,8 +280,8 @@ class KafkaWriter:
                 error: KafkaError = raised.args[0]
                 if error.txn_requires_abort():
                     raise _MustAbort(error) from raised
-                failure = _final(error)
-                if _needs_fence(error) or not (error.retriable() or isinstance(failure, Unavailable)):
+                failure = final(error)
+                if needs_fence(error) or not (error.retriable() or isinstance(failure, Unavailable)):
                     raise failure from raised
                 self._check_patience(deadline, doing, error)
             else:
@@ -315,17 +310,3 @@ class _MustAbort(Exception):
     def __init__(self, cause: KafkaError) -> None:
         super().__init__(cause.str())
         self.cause = cause
-
-
-def _final(error: KafkaError) -> FairstreamError:
-    """Return what a producer that cannot go on means for the shard."""
-    mapped = from_kafka(error, "writing a step")
-    if isinstance(mapped, OwnershipLost):
-        return OwnershipLost(f"another scheduler serves the shard now: {error.str()}")
-    if _needs_fence(error):
-        return Unavailable(f"only a new writer can tell whether the step was written: {error.str()}")
-    return mapped
-
-
-def _needs_fence(error: KafkaError) -> bool:
-    return error.name() in _NEEDS_FENCE

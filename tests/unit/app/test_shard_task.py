@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -147,6 +149,56 @@ def test_an_aborted_step_is_repeated_from_the_rows(stage: Stage) -> None:
     assert [key for step in stage.writer.written for key, _ in step.dispatches] == [b"run-0", b"run-1"]
 
 
+def test_a_shard_that_is_loaded_again_is_not_in_memory_twice(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """A million runs twice may be more than the machine has, and the former ones were never freed."""
+    caplog.set_level("ERROR", "streams.app.shard")  # or the line's record holds the error, and that the shard
+    load = stage._load
+    steppers: list[weakref.ref[Any]] = []
+
+    def watched() -> Any:
+        gc.collect()
+        assert all(former() is None for former in steppers), "a former one is held"
+        made = load()
+        steppers.append(weakref.ref(made))
+        return made
+
+    stage._load = watched
+    open_(stage)
+    stage.writer.failures.append(StepAborted("no"))
+    stage.task.inbox.put(requests(request(0), event="event"))
+    eventually(lambda: stage.done or stage.ends, "the step")
+    assert (stage.loads, stage.ends) == (2, [])
+    stage.task.close()
+    stage.task.join(DEADLINE_S)
+    gc.collect()
+    assert [former() for former in steppers] == [None, None]
+
+
+def test_a_shard_that_is_closed_before_its_fence_fences_nobody(stage: Stage) -> None:
+    """The fence would be one against whoever has the shard next."""
+    stage.task.close()
+    stage.task.start()
+    stage.task.join(DEADLINE_S)
+    assert stage.writer.fences == 0
+    with pytest.raises(OwnershipLost):
+        stage.task.opened.result(DEADLINE_S)
+
+
+def test_what_it_does_can_be_asked() -> None:
+    asked: list[str] = []
+
+    def load() -> Any:
+        asked.append(loading.task.doing)
+        return load_from(loading.writer)()
+
+    loading = Stage(load=load)
+    loading.task.start()
+    loading.task.opened.result(DEADLINE_S)
+    loading.task.close()
+    loading.task.join(DEADLINE_S)
+    assert asked == ["is being loaded"]
+
+
 def test_a_step_that_is_aborted_again_and_again_ends_the_task(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.app.shard_task._RETRY_S", 0.001)
     open_(stage)
@@ -191,6 +243,23 @@ def test_how_long_a_step_has_taken_can_be_asked(stage: Stage) -> None:
     eventually(lambda: stage.task.busy_s > 0.01, "some time in the step")
     stage.writer.gate.set()
     eventually(lambda: stage.task.busy_s == 0, "the end of the step")
+
+
+def test_a_reload_is_no_part_of_the_step(stage: Stage) -> None:
+    """It may take a minute, and a step that takes so long asks for a restart of the process."""
+    busy: list[float] = []
+    load = stage._load
+
+    def watched() -> Any:
+        busy.append(stage.task.busy_s)
+        return load()
+
+    stage._load = watched
+    open_(stage)
+    stage.writer.failures.append(StepAborted("no"))
+    stage.task.inbox.put(requests(request(0), event="event"))
+    eventually(lambda: stage.done, "the step")
+    assert busy == [0.0, 0.0]
 
 
 def test_a_shard_is_fenced_once_its_fence_came_through(stage: Stage) -> None:

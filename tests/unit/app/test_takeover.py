@@ -46,6 +46,7 @@ class FakeTask:
         self.lost = False
         self.fenced = False
         self.busy_s = 0.0
+        self.doing = "is being loaded"
 
     def start(self) -> None:
         self.started = True
@@ -178,6 +179,20 @@ def test_a_shard_that_stays_is_confirmed_and_one_that_goes_is_closed() -> None:
         assert stage.fleet.shards == [1, 2]
 
     run(scenario)
+
+
+def test_a_takeover_frees_what_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is out of all collections: see `collector`."""
+    closed: list[list[bool]] = []
+
+    async def scenario() -> None:
+        stage = Stage()
+        monkeypatch.setattr("streams.app.collector.sweep", lambda: closed.append([task.closed for task in stage.tasks]))
+        await stage.fleet.take(assignment(0, 1), 1)
+        await stage.fleet.take(assignment(1), 2)
+
+    run(scenario)
+    assert closed == [[False, False], [True, False]]
 
 
 def test_a_shard_that_was_lost_meanwhile_is_opened_anew() -> None:
@@ -536,7 +551,9 @@ def test_events_are_acknowledged_in_order() -> None:
     run(scenario)
 
 
-def test_releasing_closes_all_and_abandons_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_releasing_closes_all_and_abandons_what_does_not_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario() -> None:
         stage = Stage()
         await stage.fleet.take(assignment(0, 1), 1)
@@ -551,6 +568,7 @@ def test_releasing_closes_all_and_abandons_what_does_not_end(monkeypatch: pytest
 
     monkeypatch.setattr("streams.app.takeover._STEP_GRACE_S", 0.01)
     run(scenario)
+    assert "shard_abandoned shard=1: it is being loaded" in caplog.text
 
 
 def test_many_shards_in_one_process_pause_longer() -> None:

@@ -280,6 +280,17 @@ def test_patience_ends_a_little_after_the_transaction(make: Make, verb: str) -> 
     assert producer.calls.count(verb) == 15
 
 
+def test_patience_is_for_the_flush_and_the_commit_together(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transaction has one timeout, and whoever asks for our health counts on an end (`longest_write_s`)."""
+    writer, producer = make()
+    in_queue = iter([1] * 10)
+    monkeypatch.setattr(producer, "flush", lambda _timeout: next(in_queue, 0))
+    producer.failures["commit"] = [KafkaException(TIMED_OUT)] * 100
+    with pytest.raises(Unavailable, match="not done after 15 s"):
+        writer.write(RECORDS)
+    assert producer.calls.count("commit") == 5
+
+
 def test_a_flush_that_does_not_end_is_given_up_too(make: Make) -> None:
     writer, producer = make()
     producer.in_queue = 1
