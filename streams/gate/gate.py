@@ -16,7 +16,8 @@ from streams.client.waiting import wait_for_topic
 from streams.errors import BadRecord, OwnershipLost, StepAborted, Unavailable
 from streams.gate.checking import Arrived, Checker, Verdict
 from streams.gate.turns import Turns, open_consumer
-from streams.gate.writing import TurnWriter, open_producer
+from streams.gate.writing import TurnWriter
+from streams.transactions import open_producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,6 +15,7 @@ from streams.gate import GateSettings, run_gate
 from streams.gate.checking import Verdict
 from streams.gate.writing import TurnWriter
 from streams.kafka import KafkaSettings
+from streams.transactions import Transactions
 from tests.integration.processes import SESSION_S
 
 _LOOK_S: Final = 1.0
@@ -22,7 +23,7 @@ _FLUSH_S: Final = 10.0
 
 
 def _with_faults(faults: Faults) -> None:
-    write, until_done = TurnWriter.write, TurnWriter._until_done
+    write, until_done = TurnWriter.write, Transactions._until_done
 
     def faulty_write(
         self: TurnWriter,
@@ -34,13 +35,13 @@ def _with_faults(faults: Faults) -> None:
         write(self, verdicts, offsets, membership)
         faults.at("after_commit", lambda: None)
 
-    def faulty_until_done(self: TurnWriter, call: Callable[[float], object], doing: str) -> None:
+    def faulty_until_done(self: Transactions, call: Callable[[float], object], doing: str) -> None:
         if doing == "committing a turn":
             faults.at("before_commit", lambda: self._producer.flush(_FLUSH_S))
         until_done(self, call, doing)
 
     TurnWriter.write = faulty_write  # type: ignore[method-assign]
-    TurnWriter._until_done = faulty_until_done  # type: ignore[method-assign]
+    Transactions._until_done = faulty_until_done  # type: ignore[method-assign]
 
 
 def main(servers: str, prefix: str, name: str, faults: str = "") -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streams.admin.migration.writing import Out
 from streams.errors import BadRecord
 from streams.headers import headers_of
+from streams.transactions import Out
 from streams.wire import MAX_VALUE_BYTES, decode_completion, decode_request, partition_for
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from streams import clock
 from streams.admin.migration.sides import pair
-from streams.admin.migration.writing import Out, Writer
+from streams.admin.migration.writing import Writer
 from streams.errors import OwnershipLost
+from streams.transactions import Out
 
 if TYPE_CHECKING:
     from collections.abc import Callable

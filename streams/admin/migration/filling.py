@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streams.admin.migration.sides import StatePartition, pair, runtime_keys
-from streams.admin.migration.writing import Out, batches
+from streams.admin.migration.writing import batches
+from streams.transactions import Out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -13,7 +13,7 @@ from streams.admin.migration.filling import fill
 from streams.admin.migration.proving import prove_inputs, prove_rows
 from streams.admin.migration.sides import Side, StatePartition, key_bytes, read_side, shards_of
 from streams.admin.migration.sweeping import Sweep
-from streams.admin.migration.writing import Out, Writer
+from streams.admin.migration.writing import Writer
 from streams.admin.policy import publish_policy, read_policy
 from streams.admin.topics import Layout, ensure
 from streams.core.policy import Policy
@@ -23,6 +23,7 @@ from streams.core.state import BUILT_IN
 from streams.errors import ConfigError, StateUnreadable
 from streams.kafka import migration_id, scheduler_group
 from streams.rows import FILLING, FillingRecord, MovedRecord
+from streams.transactions import Out
 from streams.wire import PolicyChange, partition_for
 
 if TYPE_CHECKING:

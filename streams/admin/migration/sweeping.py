@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams.admin.migration.copying import copy_of
 from streams.admin.migration.sides import INPUTS, pair
-from streams.admin.migration.writing import BYTES, RECORDS, Out
+from streams.admin.migration.writing import BYTES, RECORDS
 from streams.partition import bounds, open_reader, read_to_end
+from streams.transactions import Out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from streams import transactions
 from streams.errors import BadRecord, ConfigError, FairstreamError, OwnershipLost, StepAborted, Unavailable
-from streams.gate import writing
 from streams.gate.checking import Verdict
-from streams.gate.writing import OnDelivery, TurnWriter
+from streams.gate.writing import TurnWriter
+from streams.transactions import OnDelivery
 
 VERDICTS = [
     Verdict("p.requests", 2, b"acme", b"value", 1_000, [("h", b"1")], refused=False),
@@ -58,8 +59,8 @@ class FakeProducer:
     def produce(
         self,
         topic: str,
-        value: bytes,
-        key: bytes,
+        value: bytes | None,
+        key: bytes | None,
         partition: int,
         *,
         on_delivery: OnDelivery,
@@ -108,7 +109,7 @@ class Clock:
 
 @pytest.fixture
 def producer(monkeypatch: pytest.MonkeyPatch) -> FakeProducer:
-    monkeypatch.setattr(writing, "clock", Clock())
+    monkeypatch.setattr(transactions, "clock", Clock())
     return FakeProducer()
 
 
@@ -175,7 +176,7 @@ def test_being_told_to_stop_ends_the_wait(producer: FakeProducer) -> None:
 @pytest.mark.parametrize("verb", ["begin", "produce", "offsets", "commit"])
 def test_what_must_be_aborted_is_and_may_be_done_again(writer: TurnWriter, producer: FakeProducer, verb: str) -> None:
     producer.failures = {verb: [must_abort(KafkaError._MSG_TIMED_OUT)]}
-    with pytest.raises(StepAborted, match="nothing of the turn was written"):
+    with pytest.raises(StepAborted, match="nothing was written"):
         write(writer)
     assert producer.calls[-2:] == [verb, "abort"]
     producer.calls.clear()

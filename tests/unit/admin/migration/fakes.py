@@ -11,9 +11,9 @@ import pytest
 
 from streams.admin.migration import fencing, migrate, proving, sides, sweeping
 from streams.admin.migration.sides import Side
-from streams.admin.migration.writing import Out
 from streams.errors import OwnershipLost
 from streams.kafka import KafkaSettings
+from streams.transactions import Out
 
 OLD = Side(KafkaSettings(servers="nowhere:1", prefix="a."), "fairstream-a", 2)
 NEW = Side(KafkaSettings(servers="nowhere:1", prefix="b."), "fairstream-b", 3)

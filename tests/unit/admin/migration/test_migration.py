@@ -12,12 +12,12 @@ from streams.admin.migration import migrate, writing
 from streams.admin.migration.copying import MOVED_FROM
 from streams.admin.migration.migrate import FILL, MOVE, Migration
 from streams.admin.migration.sides import pair
-from streams.admin.migration.writing import Out
 from streams.admin.policy import InForce
 from streams.core.policy import Leases
 from streams.errors import ConfigError, OwnershipLost
 from streams.kafka import KafkaSettings
 from streams.rows import PositionsRecord
+from streams.transactions import Out
 from streams.wire import PolicyChange, encode_request
 from tests.builders import make_policy
 from tests.property.deployments import Deployment

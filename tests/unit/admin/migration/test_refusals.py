@@ -10,11 +10,11 @@ from streams.admin.kafka import Cluster
 from streams.admin.migration import migrate
 from streams.admin.migration.migrate import Migration
 from streams.admin.migration.sides import pair
-from streams.admin.migration.writing import Out
 from streams.core.records import HistoryRecord
 from streams.errors import ConfigError, StateUnreadable
 from streams.kafka import KafkaSettings
 from streams.rows import FillingRecord, MovedRecord, Row
+from streams.transactions import Out
 from streams.wire import topic_names
 from tests.unit.admin.migration.fakes import FakeKafka
 

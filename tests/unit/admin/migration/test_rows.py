@@ -7,10 +7,11 @@ import pytest
 from streams.admin.migration import writing
 from streams.admin.migration.filling import difference
 from streams.admin.migration.sides import decoded, pair, shards_of
-from streams.admin.migration.writing import Out, batches
+from streams.admin.migration.writing import batches
 from streams.core.records import HistoryRecord, Record, ShardRecord
 from streams.errors import ConfigError, StateUnreadable
 from streams.rows import FillingRecord, MovedRecord, PositionsRecord
+from streams.transactions import Out
 from streams.wire import topic_names
 
 WANTED: list[Record] = [ShardRecord(shard=1, shards=3, now_ms=5), HistoryRecord("t", "w", 1)]

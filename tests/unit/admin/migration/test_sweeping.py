@@ -12,9 +12,9 @@ from streams.admin.migration.copying import MAX_HEADER_BYTES, MAX_KEY_BYTES, MOV
 from streams.admin.migration.proving import prove_inputs
 from streams.admin.migration.sides import ShardRows
 from streams.admin.migration.sweeping import Sweep
-from streams.admin.migration.writing import Out
 from streams.errors import BadRecord
 from streams.rows import MovedRecord, PositionsRecord, decode
+from streams.transactions import Out
 from streams.wire import MAX_VALUE_BYTES, decode_request, encode_completion, encode_request, partition_for
 from tests.unit.admin.migration.fakes import NEW, OLD, Crash, FakeKafka
 
