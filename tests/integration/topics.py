@@ -22,6 +22,7 @@ class Seen(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...]
+    readable: bool = True  # False: the headers cannot be read, and are left out
 
 
 def read_topic(servers: str, topic: str) -> list[Seen]:
@@ -36,5 +37,7 @@ def read_topic(servers: str, topic: str) -> list[Seen]:
 def _seen(partition: int, message: Message) -> Seen:
     offset = message.offset()
     assert offset is not None
-    headers: Any = headers_of(message) or ()
-    return Seen(partition, offset, message.timestamp()[1], message.key(), message.value(), tuple(headers))
+    found: Any = headers_of(message)
+    headers = tuple(found or ())
+    timestamp_ms = message.timestamp()[1]
+    return Seen(partition, offset, timestamp_ms, message.key(), message.value(), headers, found is not None)

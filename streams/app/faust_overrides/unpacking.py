@@ -52,7 +52,7 @@ def _unsnap(packed: bytes, into: bytearray) -> int:
         block = packed[at + 4 : at + 4 + length]
         if size + cramjam.snappy.decompress_raw_len(block) > len(into):
             raise CannotUnpack(f"larger than {len(into)} bytes unpacked")
-        piece = cramjam.snappy.decompress_raw(block)
+        piece = bytes(cramjam.snappy.decompress_raw(block))
         into[size : size + len(piece)] = piece
         at, size = at + 4 + length, size + len(piece)
     return size

@@ -55,6 +55,8 @@ def _sort(inputs: Inputs, topic: str, seen: Seen, shards: int, *, forwarded: boo
 
 
 def _decode(topic: str, seen: Seen) -> Submit | Cancel | Completion:
+    if not seen.readable:
+        raise BadRecord(field="headers")
     if topic == "requests":
         return decode_request(seen.key, seen.value, seen.offset, seen.timestamp_ms)
     return decode_completion(seen.key, seen.value, seen.offset)

@@ -70,6 +70,8 @@ def _last_reports(evidence: Evidence) -> dict[Attempt, list[int]]:
     }
     found: dict[Attempt, list[int]] = {}
     for seen in evidence.completions:
+        if not seen.readable:
+            continue
         try:
             report = decode_completion(seen.key, seen.value, seen.offset)
         except BadRecord:
