@@ -72,7 +72,10 @@ class Scheduler:
         watched = {**of_shards, "policy": self._names.policy}  # made anew it brings no rules that a shard takes for new
         self._topic_ids: Final = lambda: topic_ids(admin, of_shards, _ANSWER_S)
         self.watch: Final = KafkaWatch(
-            settings.kafka, lambda: topic_ids(admin, watched, _ANSWER_S), on_change=self.fleet.topics_changed
+            settings.kafka,
+            lambda: topic_ids(admin, watched, _ANSWER_S),
+            on_change=self.fleet.topics_changed,
+            on_failure=on_failure,
         )
         self.app: Final = make_app(settings, data_dir, self.fleet)
         self.fleet.attach(self.app)
@@ -82,13 +85,13 @@ class Scheduler:
 
     def _check(self, shard: int) -> None:
         """Raise what keeps a shard from being loaded."""
-        self._state(shard).load()
+        self._state(shard, lambda: self.fleet.closing).load()
         collector.drop()
 
-    def _make_task(self, shard: int, generation: int, listener: Listener) -> ShardTask:
+    def _make_task(self, shard: int, takeover: int, listener: Listener) -> ShardTask:
         task = ShardTask(
             shard,
-            generation,
+            takeover,
             lambda: self._make_parts(shard, lambda: task.closing),
             settings=self._settings,
             policies=self.policies.feed,
@@ -125,7 +128,7 @@ class Scheduler:
         configs = topic_configs(self._admin, written(self._names))
         return {topic: int(each["max.message.bytes"]) for topic, each in configs.items()}
 
-    def _state(self, shard: int, should_stop: Callable[[], bool] = lambda: False) -> StateTopic:
+    def _state(self, shard: int, should_stop: Callable[[], bool]) -> StateTopic:
         return StateTopic(
             self._kafka,
             self._names,

@@ -91,6 +91,7 @@ class StateTopic:
             except Unavailable as error:
                 if clock.monotonic() > deadline:
                     raise
+                self._go_on()
                 _LOG.warning("streams.app.load_interrupted shard=%d: %s; trying again", self._shard, error)
                 clock.pause(_RETRY_S)
 

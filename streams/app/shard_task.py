@@ -165,9 +165,9 @@ class ShardTask(threading.Thread):
     def _serve(self) -> None:
         """Take the shard over, then step until it is closed.
 
-        An idle shard writes nothing, so it may not hear for hours that somebody has fenced it: by mistake, since a
-        group that gives a shard away has it closed. That harms nobody. Whatever arrives is read by both, and only the
-        owner can write what comes of it; ours fails at that write, drops its memory and asks the group.
+        An idle shard writes nothing, so it may not hear for hours that another writer has fenced it (see `takeover`
+        for how that comes). Until then nothing is due and nothing has arrived, so nobody misses it. The first record
+        or timer makes it write; that fails, its memory is dropped, and the group is asked.
         """
         self._parts = self._make()
         if self._closing.is_set():

@@ -10,7 +10,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams.core.snapshot import ClassView
 from streams.kafka import KafkaSettings
@@ -37,6 +37,7 @@ class StatusPublisher(threading.Thread):
         self._changed: Final = threading.Condition()
         self._closing = False
         self._shown: dict[int, dict[ViewKey, ClassView | FlowView]] = {}
+        self._in_full: set[int] = set()  # shards of which something may be missing that was shown last
         self._complained = False
         self._producer: Final = Producer(
             {
@@ -84,16 +85,21 @@ class StatusPublisher(threading.Thread):
         self._producer.flush(_FLUSH_S)
 
     def _publish(self, snapshot: ShardSnapshot) -> None:
-        """Write the shard's view always, a class's or flow's only when it differs from the one shown last."""
+        """Write the shard's view always, a class's or flow's only when it differs from the one shown last.
+
+        Or when something was dropped since: what does not change again would be wrong for good.
+        """
         shard, at_ms = snapshot.shard.shard, snapshot.shard.now_ms
         self._produce(*encode_shard_status(snapshot.shard))
         shown = self._shown.setdefault(shard, {})
+        in_full = shard in self._in_full
+        self._in_full.discard(shard)
         current: dict[ViewKey, ClassView | FlowView] = {
             **{(class_.class_,): class_ for class_ in snapshot.classes},
             **{(flow.class_, flow.tenant): flow for flow in snapshot.flows},
         }
         for key, view in current.items():
-            if shown.get(key) != view:
+            if in_full or shown.get(key) != view:
                 self._produce(*_encode(view, shard, at_ms))
         for key in shown.keys() - current.keys():
             gone, _ = _encode(shown[key], shard, at_ms)
@@ -105,12 +111,15 @@ class StatusPublisher(threading.Thread):
             self._producer.produce(self._topic, value, key)
         except BufferError:
             self._complain("the queue is full")
+        except KafkaException as error:  # so it says that the topic is gone, as long as that is so
+            self._complain(error.args[0].str())
 
     def _on_delivery(self, error: KafkaError | None, _message: object) -> None:
         if error is not None:
             self._complain(error.str())
 
     def _complain(self, why: str) -> None:
+        self._in_full.update(self._shown)
         if not self._complained:
             self._complained = True  # once: it may happen for every flow, and steps matter more
             _LOG.warning("streams.app.status_dropped topic=%s: %s", self._topic, why)

@@ -182,6 +182,11 @@ class Fleet:
         return self._taken and not self._retaking.asked and self._open == self._wanted and not self._closing
 
     @property
+    def closing(self) -> bool:
+        """Whether nothing is taken any more."""
+        return self._closing
+
+    @property
     def shards(self) -> list[int]:
         """The shards served by this process."""
         return sorted(self._open)

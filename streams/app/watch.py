@@ -28,16 +28,19 @@ class KafkaWatch(threading.Thread):
         topic_ids: Callable[[], Mapping[str, str]],
         *,
         on_change: Callable[[], None],
+        on_failure: Callable[[BaseException], None],
         look_s: float = _LOOK_S,
     ) -> None:
         """`topic_ids` asks Kafka for the ids of the topics that there are; it raises if Kafka does not answer.
 
-        `on_change` is called from this thread when a topic is gone, has come back, or was made anew.
+        `on_change` is called from this thread when a topic is gone, has come back, or was made anew; `on_failure` when
+        the watch ends by an error: whoever asks for its health would be told for ever what was true then.
         """
         super().__init__(name="kafka-watch", daemon=True)
         self._where: Final = where
         self._topic_ids: Final = topic_ids
         self._on_change: Final = on_change
+        self._on_failure: Final = on_failure
         self._look_s: Final = look_s
         self._closing: Final = threading.Event()
         self._known: Mapping[str, str] | None = None
@@ -56,6 +59,12 @@ class KafkaWatch(threading.Thread):
 
     def run(self) -> None:
         """Look until closed."""
+        try:
+            self._watch()
+        except BaseException as error:  # noqa: BLE001 - handed on, whatever it is
+            self._on_failure(error)
+
+    def _watch(self) -> None:
         while not self._closing.wait(self._look_s):
             try:
                 found = self._topic_ids()

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from streams.app import status
 from streams.app.status import StatusPublisher
@@ -19,11 +19,14 @@ class FakeProducer:
         self.conf = conf
         self.sent: list[tuple[Any, bytes | None]] = []
         self.full = False
+        self.gone = False
 
     def produce(self, topic: str, value: bytes | None, key: bytes) -> None:
         assert topic == "runs.status"
         if self.full:
             raise BufferError
+        if self.gone:
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_TOPIC))
         self.sent.append((orjson.loads(key), value))
 
     def poll(self, _timeout: float) -> None:
@@ -62,6 +65,25 @@ def snapshots() -> list[ShardSnapshot]:
 def publish(publisher: StatusPublisher, *views: ShardSnapshot) -> None:
     for view in views:
         publisher._publish(view)
+
+
+@pytest.mark.parametrize("trouble", ["full", "gone", "lost"])
+def test_what_was_dropped_is_shown_again_though_it_does_not_change(producer: FakeProducer, trouble: str) -> None:
+    """And a topic that is gone ended the publisher, for good."""
+    publisher = StatusPublisher(KafkaSettings(servers="nowhere:9092"), "runs.status")
+    one, *_ = snapshots()
+    if trouble == "lost":
+        publish(publisher, one)
+        producer.conf["on_delivery"](KafkaError(KafkaError._MSG_TIMED_OUT), None)
+    else:
+        setattr(producer, trouble, True)
+        publish(publisher, one)
+        setattr(producer, trouble, False)
+    producer.keys()
+    publish(publisher, one)
+    assert producer.keys() == [[0], [0, "default"], [0, "default", "a"]]
+    publish(publisher, one)
+    assert producer.keys() == [[0]]
 
 
 def test_a_flow_is_shown_when_it_changes_and_the_shard_always(producer: FakeProducer) -> None:

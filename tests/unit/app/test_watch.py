@@ -6,7 +6,7 @@ import pytest
 
 from streams import clock
 from streams.app.watch import KafkaWatch
-from streams.errors import FairstreamError, Unavailable
+from streams.errors import Unavailable
 
 HERE = {"requests": "a", "state": "b"}
 
@@ -14,16 +14,19 @@ HERE = {"requests": "a", "state": "b"}
 class Stage:
     """A watch over a Kafka that answers what it is told to, look by look."""
 
-    def __init__(self, *answers: Mapping[str, str] | FairstreamError) -> None:
+    def __init__(self, *answers: Mapping[str, str] | Exception) -> None:
         self.left = list(answers)
         self.changes = 0
-        self.watch = KafkaWatch("there:9092", self._ask, on_change=self._changed, look_s=0.001)
+        self.failures: list[BaseException] = []
+        self.watch = KafkaWatch(
+            "there:9092", self._ask, on_change=self._changed, on_failure=self.failures.append, look_s=0.001
+        )
 
     def _ask(self) -> Mapping[str, str]:
         answer = self.left.pop(0)
         if not self.left:
             self.watch.close()
-        if isinstance(answer, FairstreamError):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 
@@ -69,3 +72,11 @@ def test_a_topic_that_comes_back_is_told_too() -> None:
     stage = Stage({}, HERE, HERE)
     stage.run()
     assert stage.changes == 1
+
+
+def test_a_watch_that_ends_by_an_error_is_heard_of() -> None:
+    """Health would say for ever what was so at its last look."""
+    bug = RuntimeError("a bug")
+    stage = Stage(HERE, bug, HERE)
+    stage.run()
+    assert stage.failures == [bug]
