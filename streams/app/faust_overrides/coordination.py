@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.errors import (
     GroupAuthorizationFailedError,
     InconsistentGroupProtocolError,
@@ -18,10 +19,15 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
+from streams.app.faust_overrides.pins import rests_on
+
 if TYPE_CHECKING:
     from aiokafka import AIOKafkaConsumer
 
 _LOG: Final = logging.getLogger(__name__)
+
+rests_on(GroupCoordinator, "check_errors", "ba6ca51ad348", "It raises the error that waits, and lets the rest go on.")
+rests_on(GroupCoordinator, "_push_error_to_user", "743ff515bd7e", "The coordination waits in it until it is asked.")
 
 # A person must change something first.
 HOPELESS: Final = (
