@@ -12,12 +12,13 @@ from streams.admin.migration.fencing import take_and_tell
 from streams.admin.migration.filling import fill
 from streams.admin.migration.proving import prove_inputs, prove_rows
 from streams.admin.migration.sides import Side, StatePartition, key_bytes, read_side, shards_of
+from streams.admin.migration.spread import remarks, runs_of
 from streams.admin.migration.sweeping import Sweep
 from streams.admin.migration.writing import Writer
 from streams.admin.policy import publish_policy, read_policy
 from streams.admin.topics import Layout, ensure
 from streams.core.policy import Policy
-from streams.core.records import PolicyRecord, RunRecord
+from streams.core.records import PolicyRecord
 from streams.core.resharding import reshard
 from streams.core.state import BUILT_IN
 from streams.errors import ConfigError, StateUnreadable
@@ -109,7 +110,7 @@ class Migration:
         outcome = self._outcome(dry_run=True)
         records = [shard.records for shard in rows]
         wanted = self._reshard(records, policy)
-        self._describe(outcome, wanted, policy)
+        outcome.runs, outcome.remarks = runs_of(wanted), list(remarks(wanted, policy.policy))
         outcome.lines = prove_rows(records, wanted, policy)
         return outcome
 
@@ -286,7 +287,7 @@ class Migration:
         self._progress(PROVE, 0, None)
         arrived = [shard.records for shard in read_side(self.new)]
         outcome.lines = prove_rows(records, arrived, policy)
-        self._describe(outcome, arrived, policy)
+        outcome.runs, outcome.remarks = runs_of(arrived), list(remarks(arrived, policy.policy))
         if not outcome.equal:
             return False
         self._progress(OPEN, 0, None)
@@ -307,18 +308,3 @@ class Migration:
     def _outcome(self, *, dry_run: bool = False) -> Outcome:
         old, new = self.old, self.new
         return Outcome(old.kafka.prefix, old.shards, new.kafka.prefix, new.shards, dry_run=dry_run)
-
-    def _describe(self, outcome: Outcome, shards: Sequence[Sequence[Record]], policy: PolicyRecord) -> None:
-        """Say how the runs are spread, and what the policy makes of it."""
-        outcome.runs = [sum(isinstance(record, RunRecord) for record in records) for records in shards]
-        limit, window = policy.policy.limits.max_queued_runs, policy.policy.window.runs
-        if limit is not None and max(outcome.runs) > limit:
-            what = "newcomers are refused" if policy.policy.limits.overload == "refuse" else "runs are given up"
-            outcome.remarks.append(
-                f"a new shard has {max(outcome.runs):,} runs, above the policy's limit of {limit:,} queued runs of one "
-                f"shard: {what} until it has sunk below"
-            )
-        if window is not None and self.new.shards > window:
-            outcome.remarks.append(
-                f"{self.new.shards} shards share a window of {window} runs: each has one place all the same"
-            )
