@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ import uvloop
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError
 from confluent_kafka.admin import AdminClient
 
+from streams import clock
 from streams.admin.kafka import admin_client, look
 from streams.admin.topics import Layout, describe, ensure, verify, wanted
 from streams.app.assembly import Scheduler
@@ -100,7 +102,9 @@ class _Process:
                         "streams.app.waiting kafka=%s: no answer yet, trying on: %s", self._settings.kafka, error
                     )
                     said = True
-                self._stopping.wait(wait_s)
+                # Not by the event's own wait: a signal in it, whose handler sets the event, would find its lock taken.
+                with suppress(TimeoutError):
+                    clock.wait_until(self._stopping.is_set, wait_s)
                 wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
             else:
                 if said:
