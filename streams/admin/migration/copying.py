@@ -1,9 +1,9 @@
 """What an input that stood unread in the old topics becomes in the new ones: itself, with its place of origin. Pure.
 
-No record holds a migration up. What cannot be copied as it is was worth nothing to a shard: names of headers that are
-no text, and what goes beyond what a shard reads. Of that the copy keeps so much that it is refused all the same, and
-for the same reason. For Kafka bounds what is written by its size as it is sent, and that was compressed, perhaps: the
-copy, which is not and has one header more, could be more than the new topic takes.
+No record holds a migration up. Headers mean nothing to a shard, and are left out if they are large, or if a name is no
+text, with which nobody can write. Of a key or a value that is larger than what a shard reads, the copy keeps so much
+that it is refused all the same, and for the same reason. For Kafka bounds what is written by its size as it is sent,
+and that was compressed, perhaps: the copy, which is not and has one header more, could be more than the topic takes.
 """
 
 from __future__ import annotations
