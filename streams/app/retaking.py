@@ -46,6 +46,7 @@ class Retaking:
         self._takeover = 0
         self._asked = False  # the group; no takeover has begun since
         self._closing = False
+        self._opening: Final[set[int]] = set()  # shards that this takeover tries already
         self._looks: Final[set[asyncio.Task[None]]] = set()  # the loop itself keeps no hold on a task
 
     @property
@@ -63,6 +64,11 @@ class Retaking:
         self._unserved.keep(wanted, decided_anew=not self._asked)
         self._takeover = number
         self._asked = False
+        self._opening.clear()
+
+    def opening(self, shard: int) -> None:
+        """A shard is fenced and loaded, which may take half a minute: another try would only come after it."""
+        self._opening.add(shard)
 
     def served(self, shard: int) -> None:
         """A shard is open."""
@@ -75,6 +81,7 @@ class Retaking:
     def begin(self, shard: int, trouble: Trouble, failure: FairstreamError) -> None:
         """A shard ended, or could not be opened: plan the next try, if there is to be one."""
         now = clock.monotonic()
+        self._opening.discard(shard)
         self._unserved.begin(shard, trouble, failure, now)
         if self._unserved.hopeless(shard, now):
             self._on_hopeless(
@@ -99,7 +106,7 @@ class Retaking:
 
     def _retry(self, shard: int, takeover: int) -> None:
         trouble = self._unserved.trouble(shard)
-        if trouble is None or self._void(takeover):
+        if trouble is None or shard in self._opening or self._void(takeover):
             return
         if trouble is Trouble.REFUSED:
             look = asyncio.ensure_future(self._look(shard, takeover))

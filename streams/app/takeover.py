@@ -233,6 +233,7 @@ class Fleet:
                 return {}
         if self._closing:
             return {}  # a fence now would be one against whoever comes after us
+        self._retaking.opening(shard)
         task = self._start(shard)
         try:
             return self._opened(task, await asyncio.wrap_future(task.opened))

@@ -181,6 +181,41 @@ def test_a_shard_that_stays_is_confirmed_and_one_that_goes_is_closed() -> None:
     run(scenario)
 
 
+class Slow(FakeTask):
+    """Opens when it is told to."""
+
+    def start(self) -> None:
+        self.fenced = True
+
+    def open(self) -> None:
+        self.opened.set_result({})
+
+
+def test_a_shard_that_was_lost_meanwhile_is_not_asked_for_while_it_is_opened_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        await stage.fleet.take(assignment(0), 1)
+        stage.tasks[0].lost = True
+        stage.kind = Slow
+        taking = asyncio.ensure_future(stage.fleet.take(assignment(0), 2))
+        await asyncio.sleep(0)
+        stage.tasks[0].end(OwnershipLost("gone"))  # heard before the takeover hears that it cannot be confirmed
+        await settle(lambda: len(stage.tasks) == 2)
+        await asyncio.sleep(0.05)
+        assert stage.asked == 0
+        stage.tasks[1].opened.set_result({})
+        await taking
+        assert is_ready(stage)
+        # And if the new one fails, it is asked for.
+        stage.tasks[1].end(OwnershipLost("gone again"))
+        await settle(lambda: stage.asked)
+
+    monkeypatch.setattr("streams.app.unserved._FIRST_LOST_S", 0.001)
+    run(scenario)
+
+
 def test_a_takeover_frees_what_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is out of all collections: see `collector`."""
     closed: list[list[bool]] = []
@@ -442,16 +477,6 @@ def test_a_shard_of_which_not_all_topics_were_assigned_is_refused() -> None:
         assert not is_ready(stage)
 
     run(scenario)
-
-
-class Slow(FakeTask):
-    """Opens when it is told to."""
-
-    def start(self) -> None:
-        self.fenced = True
-
-    def open(self) -> None:
-        self.opened.set_result({})
 
 
 def test_a_shard_that_is_doubted_while_it_is_opened_is_not_served() -> None:
