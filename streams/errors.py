@@ -119,6 +119,15 @@ class OwnershipLost(FairstreamError):
     """Another scheduler owns this shard now; stop writing, drop its memory, and rejoin."""
 
 
+class BatchUnreadable(FairstreamError):
+    """Kafka's client cannot unpack a batch of records; nothing behind it is read unless one begins there."""
+
+    def __init__(self, message: str | None = None, *, offset: int) -> None:
+        """`offset` is that of its first record."""
+        super().__init__(message)
+        self.offset = offset
+
+
 class StateUnreadable(FairstreamError):
     """The saved state of this shard cannot be read; do not serve it until it is repaired."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from streams import clock
-from streams.errors import Unavailable
+from streams.errors import BatchUnreadable, Unavailable
 from streams.kafka import from_kafka, mapped_errors
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _CHUNK: Final = 1_000  # `consume(n, timeout)` waits until it has n, so the last chunk costs the timeout
 _CHUNK_S: Final = 0.05
 _SILENCE_S: Final = 20.0  # without any progress: Kafka is not there
+_NOT_UNPACKED: Final = frozenset({"_BAD_COMPRESSION", "_BAD_MSG"})
 _KNOW_S: Final = 15.0  # for one answer of Kafka's
 
 
@@ -55,6 +56,7 @@ def read_to_end(consumer: Consumer, topic: str, partition: int, start: int = OFF
 
     Raises:
         Unavailable: nothing came for 20 s.
+        BatchUnreadable: a batch cannot be unpacked, whoever tries.
         FairstreamError: as `from_kafka` says, for what trying again does not mend.
     """
     doing = f"reading {topic}"
@@ -74,6 +76,8 @@ def read_to_end(consumer: Consumer, topic: str, partition: int, start: int = OFF
                 return
             else:
                 failure = from_kafka(error, doing)
+                if error.name() in _NOT_UNPACKED:
+                    raise BatchUnreadable(str(failure), offset=message.offset() or 0)
                 if not isinstance(failure, Unavailable):  # librdkafka goes on by itself
                     raise failure
         now = clock.monotonic()

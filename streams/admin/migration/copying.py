@@ -35,24 +35,28 @@ class Origin(NamedTuple):
     """Where an original stands, as its copy's header has it."""
 
     topic: str
-    partition: str
-    offset: str
+    partition: int
+    offset: int
 
 
-def copy_of(message: Message, source: str, old: Side, new: Side) -> Out:
-    """Return the record to write for an input: its key, value, time and headers, and last our own header."""
-    key, value = message.key(), message.value()
-    shard, headers = message.partition() or 0, headers_of(message) or ()
+def copy_of(message: Message | None, origin: Origin, source: str, new: Side) -> Out:
+    """Return the record to write for an input: its key, value, time and headers, and last our own header.
+
+    Of one that cannot be read at all (None) there is nothing but its place: without a value it is refused.
+    """
+    mark = (MOVED_FROM, ":".join(map(str, origin)).encode())
+    if message is None:
+        return Out(new.topic(source), origin.partition % new.shards, None, None, headers=(mark,))
+    key, value, headers = message.key(), message.value(), headers_of(message) or ()
     if sum(len(name.encode()) + len(own or b"") + _HEADER_COST for name, own in headers) > MAX_HEADER_BYTES:
         headers = ()
-    origin = f"{old.topic(source)}:{shard}:{message.offset()}".encode()
     return Out(
         new.topic(source),
-        _home_of(key, value, source, shard, new.shards),
+        _home_of(key, value, source, origin.partition, new.shards),
         None if key is None else _bounded(key),
         None if value is None else value[: MAX_VALUE_BYTES + 1],  # still more than a shard reads
         max(message.timestamp()[1], 0),
-        (*headers, (MOVED_FROM, origin)),
+        (*headers, mark),
     )
 
 
@@ -61,7 +65,9 @@ def origin_of(message: Message) -> Origin | None:
     for name, value in reversed(headers_of(message) or ()):
         if name == MOVED_FROM:  # the last one is this copy's; what is before, an earlier migration's
             place = (value or b"").decode(errors="replace").rsplit(":", 2)
-            return Origin(*place) if len(place) == len(Origin._fields) else None  # made up by somebody
+            if len(place) == len(Origin._fields) and all(number.isdecimal() for number in place[1:]):
+                return Origin(place[0], int(place[1]), int(place[2]))
+            return None  # made up by somebody
     return None
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from confluent_kafka import OFFSET_BEGINNING
+
 from streams.admin.migration.copying import Origin, origin_of
+from streams.admin.migration.inputs import inputs
 from streams.admin.migration.sides import INPUTS
 from streams.core.resharding import brought_up, last_step_ms
 from streams.core.stock import Line, Stock
-from streams.partition import bounds, open_reader, read_to_end
+from streams.partition import bounds, open_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,10 +56,17 @@ def prove_inputs(old: Side, rows: Sequence[ShardRows], moved: Sequence[MovedReco
             for shard in range(old.shards):
                 first, last = rows[shard].applied(source) + 1, moved[shard].swept.get(source, -1)
                 offsets = _offsets(consumer, topic, shard, first, last)
-                originals |= {Origin(topic, str(shard), str(offset)) for offset in offsets}
+                originals |= {Origin(topic, shard, offset) for offset in offsets}
             known = {origin: times for origin, times in copies.items() if origin in originals or times > 1}
             wrong = sorted(origin for origin in originals | known.keys() if known.get(origin) != 1)
-            lines.append(Line(f"unread {source}", len(originals), sum(known.values()), tuple(wrong[:_SHOWN])))
+            lines.append(
+                Line(
+                    f"unread {source}",
+                    len(originals),
+                    sum(known.values()),
+                    tuple(tuple(map(str, origin)) for origin in wrong[:_SHOWN]),
+                )
+            )
     return lines
 
 
@@ -64,8 +74,8 @@ def _origins(consumer: Consumer, old: Side, new: Side, source: str) -> Iterator[
     """Yield where the copies are from, of those that this old deployment's topic has given."""
     topic = old.topic(source)
     for partition in range(new.shards):
-        for message in read_to_end(consumer, new.topic(source), partition):
-            origin = origin_of(message)
+        for _, message in inputs(consumer, new.topic(source), partition, OFFSET_BEGINNING):
+            origin = None if message is None else origin_of(message)
             if origin is not None and origin.topic == topic:
                 yield origin
 
@@ -75,9 +85,7 @@ def _offsets(consumer: Consumer, topic: str, shard: int, first: int, last: int) 
     low, high = bounds(consumer, topic, shard)
     if last < max(first, low) or max(first, low) >= high:
         return
-    for message in read_to_end(consumer, topic, shard, max(first, low)):
-        offset = message.offset()
-        assert offset is not None, "a consumed record has an offset"
+    for offset, _ in inputs(consumer, topic, shard, max(first, low)):
         if offset > last:
             return
         yield offset

@@ -10,10 +10,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streams.admin.migration.copying import copy_of
+from streams.admin.migration.copying import Origin, copy_of
+from streams.admin.migration.inputs import inputs
 from streams.admin.migration.sides import INPUTS, pair
 from streams.admin.migration.writing import BYTES, RECORDS
-from streams.partition import bounds, open_reader, read_to_end
+from streams.partition import bounds, open_reader
 from streams.transactions import Out
 
 if TYPE_CHECKING:
@@ -70,15 +71,15 @@ class Sweep:
         batch: list[Out] = []
         size = 0
         last = start - 1
-        for message in read_to_end(consumer, topic, shard, start):
-            copy = copy_of(message, source, self._old, self._new)
+        for offset, message in inputs(consumer, topic, shard, start):
+            copy = copy_of(message, Origin(topic, shard, offset), source, self._new)
             if batch and (size + copy.size() > BYTES or len(batch) >= RECORDS):
                 self._write(batch, shard, source, last)
                 yield len(batch)
                 batch, size = [], 0
             batch.append(copy)
             size += copy.size()
-            last = message.offset() or 0
+            last = max(last, offset)
         if batch:
             self._write(batch, shard, source, last)
             yield len(batch)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from streams.admin.migration import fencing, migrate, proving, sides, sweeping
+from streams.admin.migration import fencing, inputs, migrate, proving, sides, sweeping
 from streams.admin.migration.sides import Side
-from streams.errors import OwnershipLost
+from streams.errors import BatchUnreadable, OwnershipLost
 from streams.kafka import KafkaSettings
 from streams.transactions import Out
 
@@ -55,6 +55,8 @@ class FakeKafka:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.partitions: defaultdict[tuple[str, int], list[Out]] = defaultdict(list)
         self.first: dict[tuple[str, int], int] = {}  # offset of the first record that retention has left
+        self.made_up: dict[tuple[str, int, int], int] = {}  # offsets that records claim, by their true place
+        self.unreadable: dict[tuple[str, int, int], int] = {}  # offset of the first record of the same batch, by place
         self.transactions: list[list[Out]] = []
         self.crash_at: int | None = None  # the number of a transaction
         self.owners: dict[str, object] = {}  # by transactional id
@@ -62,8 +64,9 @@ class FakeKafka:
         self.on_read: Callable[[str, int, int], None] = lambda _topic, _partition, _number: None
         for module in (sides, sweeping, proving):
             monkeypatch.setattr(module, "open_reader", self._open)
+        for module in (sides, inputs):
             monkeypatch.setattr(module, "read_to_end", self._read)
-        for module in (sweeping, proving):
+        for module in (sweeping, proving, inputs):
             monkeypatch.setattr(module, "bounds", self._bounds)
         for module in (migrate, fencing):
             monkeypatch.setattr(module, "Writer", lambda _kafka, transactional_id: FakeWriter(self, transactional_id))
@@ -83,7 +86,11 @@ class FakeKafka:
     def _read(self, _consumer: None, topic: str, partition: int, start: int = 0) -> Iterator[FakeMessage]:
         first = max(start, self.first.get((topic, partition), 0))
         found = list(enumerate(self.partitions[topic, partition]))[first:]
-        yield from (FakeMessage(record, offset) for offset, record in found)
+        for offset, record in found:
+            begins = self.unreadable.get((topic, partition, offset))
+            if begins is not None:
+                raise BatchUnreadable(offset=begins)
+            yield FakeMessage(record, self.made_up.get((topic, partition, offset), offset))
         self.on_read(topic, partition, len(found))
 
     def _bounds(self, _consumer: None, topic: str, partition: int) -> tuple[int, int]:

@@ -64,6 +64,12 @@ def kept(kafka: FakeKafka) -> list[MovedRecord]:
     return moved
 
 
+def origin(copy: Out) -> str:
+    value = dict(copy.headers)[MOVED_FROM]
+    assert isinstance(value, bytes)
+    return value.decode()
+
+
 def copies(kafka: FakeKafka) -> list[Out]:
     return [each for place, records in kafka.partitions.items() if place[0].startswith("b.") for each in records]
 
@@ -146,6 +152,32 @@ def test_a_copy_fits_whatever_the_original_was_compressed_from(
         decode_request(None, copy.value, 0, 0)
     assert copy.size() < 1_048_588 - 1_000
     assert all(line.equal for line in prove_inputs(OLD, [ShardRows(), ShardRows()], swept.moved, NEW))
+
+
+@pytest.mark.parametrize(
+    ("made_up", "unreadable", "told"),
+    [
+        ({3: 10**9}, {}, [2, 3, 4]),  # far beyond the end: itself refused, the next not passed over
+        ({3: 0}, {}, [0, 2, 4]),
+        ({}, {3: 3}, [2, 3, 4]),
+        ({}, {2: 1, 3: 1, 4: 1}, [2, 3, 4]),  # of a batch that was read in part
+    ],
+)
+def test_what_no_client_of_ours_can_read_holds_nothing_up(
+    kafka: FakeKafka, made_up: dict[int, int], unreadable: dict[int, int], told: list[int]
+) -> None:
+    kafka.made_up = {("a.requests", 0, place): offset for place, offset in made_up.items()}
+    kafka.unreadable = {("a.requests", 0, place): offset for place, offset in unreadable.items()}
+    swept = sweep(kafka, begun())
+    headers = [origin(each) for each in copies(kafka) if each.topic == "b.requests"]
+    assert sorted(each for each in headers if each.startswith("a.requests:0:")) == [f"a.requests:0:{n}" for n in told]
+    assert len(headers) == 2 * (5 - READ)
+    lost = [each for each in copies(kafka) if each.value is None]
+    assert len(lost) == len(unreadable) + sum(offset > 5 for offset in made_up.values())
+    with pytest.raises(BadRecord, match="no value"):
+        decode_request(None, None, 0, 0)
+    assert all(line.equal for line in prove_inputs(OLD, rows(), swept.moved, NEW))
+    assert not sweep(kafka, kept(kafka)).copied
 
 
 @pytest.mark.parametrize("made_up", [b"", b"nowhere", b"\xff:0:1", None])
