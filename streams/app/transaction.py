@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # A blocked call into librdkafka can't be interrupted, so it is made in slices, to look at `give_up` in between.
 _SLICE_S: Final = 1.0
 
+_FAULT_FLUSH_S: Final = 10.0  # a fault is to find the records with the broker, on a busy machine too
+
 # Beyond the transaction's own timeout the coordinator has ended it: there is nothing left to wait for.
 _GRACE_S: Final = 10.0
 
@@ -301,7 +303,7 @@ class KafkaWriter:
                 self._limits.note(Refused(message.topic() or "", message.key(), message.value()))
 
     def _flush_for_fault(self) -> None:
-        self._producer.flush(_SLICE_S)
+        self._producer.flush(_FAULT_FLUSH_S)
 
 
 class _MustAbort(Exception):

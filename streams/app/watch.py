@@ -65,13 +65,16 @@ class KafkaWatch(threading.Thread):
             self._on_failure(error)
 
     def _watch(self) -> None:
-        while not self._closing.wait(self._look_s):
+        # Look first: what is made anew after the first look is noticed, and shards are about to be loaded.
+        while True:
             try:
                 found = self._topic_ids()
             except FairstreamError as error:
                 self._missed(error)
             else:
                 self._found(found)
+            if self._closing.wait(self._look_s):
+                return
 
     def _missed(self, error: FairstreamError) -> None:
         if self._away_since is None:

@@ -80,3 +80,11 @@ def test_a_watch_that_ends_by_an_error_is_heard_of() -> None:
     stage = Stage(HERE, bug, HERE)
     stage.run()
     assert stage.failures == [bug]
+
+
+def test_it_looks_at_once() -> None:
+    """A topic that was made anew in the first seconds was taken for the one that had been there all the time."""
+    stage = Stage(HERE)
+    stage.watch._look_s = 600  # type: ignore[misc]
+    stage.watch.start()
+    clock.wait_until(lambda: not stage.left, 5, what="the first look")
