@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streams.errors import FairstreamError, OwnershipLost
+from streams.errors import FairstreamError, OwnershipLost, StepAborted, Unavailable
 from streams.kafka import from_kafka
 from streams.transactions import Out, Transactions, open_producer
 
@@ -44,8 +44,11 @@ class Writer:
         self._transactions.fence(f"taking over {self._id}")
 
     def write(self, records: Sequence[Out]) -> None:
-        """Write all or nothing. Raises as `Transactions.write` does."""
-        self._transactions.write(records)
+        """Write all or nothing. Raises as `Transactions.write` does, but `Unavailable` for what another try may mend."""
+        try:
+            self._transactions.write(records)
+        except StepAborted as error:
+            raise Unavailable(f"{error}; run it again, it goes on from here") from error
 
 
 def _failure(error: KafkaError, doing: str) -> FairstreamError:
