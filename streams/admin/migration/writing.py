@@ -44,7 +44,7 @@ class Writer:
         self._transactions.fence(f"taking over {self._id}")
 
     def write(self, records: Sequence[Out]) -> None:
-        """Write all or nothing. Raises as `Transactions.write` does, but `Unavailable` for what another try may mend."""
+        """Write all or nothing. Raises as `Transactions.write`, but `Unavailable` for what another try may mend."""
         try:
             self._transactions.write(records)
         except StepAborted as error:
