@@ -43,7 +43,7 @@ def fill(side: Side, wanted: Sequence[Sequence[Record]], writer: Writer, progres
         partition = StatePartition(side, shard)
         partition.read_on()
         written = 0
-        for batch in batches(difference(partition.raw, records, shard, side.names.state)):
+        for batch in batches(difference(partition.raw, records, shard, side.names.state), Out.size):
             writer.write(batch)
             written += len(batch)
             progress(done + min(written, len(records)), of)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streams.admin.migration.copying import Origin, copy_of
 from streams.admin.migration.inputs import inputs
 from streams.admin.migration.sides import INPUTS, pair
-from streams.admin.migration.writing import BYTES, RECORDS
+from streams.admin.migration.writing import batches
 from streams.partition import bounds, open_reader
 from streams.transactions import Out
 
@@ -68,20 +68,14 @@ class Sweep:
             start = low
         if start >= high:
             return
-        batch: list[Out] = []
-        size = 0
+        found = inputs(consumer, topic, shard, start)
+        copies = (
+            (offset, copy_of(message, Origin(topic, shard, offset), source, self._new)) for offset, message in found
+        )
         last = start - 1
-        for offset, message in inputs(consumer, topic, shard, start):
-            copy = copy_of(message, Origin(topic, shard, offset), source, self._new)
-            if batch and (size + copy.size() > BYTES or len(batch) >= RECORDS):
-                self._write(batch, shard, source, last)
-                yield len(batch)
-                batch, size = [], 0
-            batch.append(copy)
-            size += copy.size()
-            last = max(last, offset)
-        if batch:
-            self._write(batch, shard, source, last)
+        for batch in batches(copies, lambda each: each[1].size()):
+            last = max(last, *(offset for offset, _ in batch))
+            self._write([copy for _, copy in batch], shard, source, last)
             yield len(batch)
 
     def _write(self, batch: list[Out], shard: int, source: str, last: int) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from streams.errors import FairstreamError, OwnershipLost, StepAborted, Unavailable
 from streams.kafka import from_kafka
-from streams.transactions import Out, Transactions, open_producer
+from streams.transactions import Transactions, open_producer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from confluent_kafka import KafkaError
 
     from streams.kafka import KafkaSettings
+    from streams.transactions import Out
 
 _PATIENCE_S: Final = 60.0  # a broker's restart
 _TIMEOUT_MS: Final = 60_000  # of a transaction that is left behind: readers wait for its end, unless it is fenced
@@ -21,6 +22,8 @@ _TIMEOUT_MS: Final = 60_000  # of a transaction that is left behind: readers wai
 # What one transaction holds at most, unless its only record is larger.
 RECORDS: Final = 2_000
 BYTES: Final = 4 << 20
+
+Item = TypeVar("Item")
 
 
 class Writer:
@@ -58,15 +61,16 @@ def _failure(error: KafkaError, doing: str) -> FairstreamError:
     return failure
 
 
-def batches(records: Iterable[Out]) -> Iterator[list[Out]]:
-    """Yield the records in bounded batches, in order."""
-    batch: list[Out] = []
-    size = 0
-    for record in records:
-        if batch and (size + record.size() > BYTES or len(batch) >= RECORDS):
+def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Yield records, or what stands for one each, in bounded batches, in order. `size` says how many bytes one takes."""
+    batch: list[Item] = []
+    total = 0
+    for item in items:
+        own = size(item)
+        if batch and (total + own > BYTES or len(batch) >= RECORDS):
             yield batch
-            batch, size = [], 0
-        batch.append(record)
-        size += record.size()
+            batch, total = [], 0
+        batch.append(item)
+        total += own
     if batch:
         yield batch

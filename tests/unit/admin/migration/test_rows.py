@@ -38,7 +38,7 @@ def test_batches_are_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(writing, "BYTES", 100)
     sizes = [10, 10, 10, 10, 95, 10, 500, 1]
     records = [Out("t", number, None, b"x" * size) for number, size in enumerate(sizes)]
-    assert [[record.partition for record in batch] for batch in batches(records)] == [
+    assert [[record.partition for record in batch] for batch in batches(records, Out.size)] == [
         [0, 1, 2],
         [3],
         [4],
@@ -46,7 +46,7 @@ def test_batches_are_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) -> No
         [6],
         [7],
     ]
-    assert not list(batches([]))
+    assert not list(batches([], Out.size))
 
 
 def test_rows_are_told_apart() -> None:

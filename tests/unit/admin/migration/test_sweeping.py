@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams.admin.migration import sweeping
+from streams.admin.migration import sweeping, writing
 from streams.admin.migration.copying import MAX_HEADER_BYTES, MAX_KEY_BYTES, MOVED_FROM
 from streams.admin.migration.proving import prove_inputs
 from streams.admin.migration.sides import ShardRows
@@ -24,7 +24,7 @@ READ = 2  # inputs of each partition that the old shard has applied
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
     """Five requests and a completion of each of two shards; one request can't be read."""
-    monkeypatch.setattr(sweeping, "RECORDS", 2)
+    monkeypatch.setattr(writing, "RECORDS", 2)
     made = FakeKafka(monkeypatch)
     for shard in range(OLD.shards):
         for number in range(5):
