@@ -125,8 +125,7 @@ class Fleet:
         """Refuse to serve a shard whose input cannot be read, and look again later: there are accepted runs in it."""
         task = self._tasks.get(tp.partition)
         if task is not None:
-            self._drop(task)
-            self._pause(task.shard)
+            self._set_aside(task)
             task.close()
             failure = StateUnreadable(f"{tp.topic}, partition {tp.partition}: Kafka gives what it never took, {why}")
             self._retaking.begin(task.shard, Trouble.REFUSED, failure)
@@ -135,8 +134,7 @@ class Fleet:
         """Drop shards (None: all), whose memory may not go with the topics any more, and take them anew."""
         dropped = [task for task in self._tasks.values() if shards is None or task.shard in shards]
         for task in dropped:
-            self._drop(task)
-            self._pause(task.shard)
+            self._set_aside(task)
             task.close()  # its end is heard by nobody; if it does not come, the next fence makes it come
         if dropped:
             self._retaking.ask()
@@ -301,8 +299,7 @@ class Fleet:
         """Find out whether the end of a task is one that we asked for, and what it means if not."""
         if self._tasks.get(task.shard) is not task:
             return
-        self._drop(task)
-        self._pause(task.shard)
+        self._set_aside(task)
         trouble = trouble_of(failure, fenced=task.fenced)
         if trouble is not None:
             assert isinstance(failure, FairstreamError), "no other error is a trouble"
@@ -313,9 +310,10 @@ class Fleet:
         _LOG.error("streams.app.shard_failed shard=%d: %s", task.shard, error, exc_info=trace)
         self._on_failure(error)
 
-    def _pause(self, shard: int) -> None:
-        """Stop the inputs of a shard that ended: what is fetched for it would be thrown away."""
-        self._retaking.group.pause([TP(topic, shard) for topic in self._sources])
+    def _set_aside(self, task: ShardTask) -> None:
+        """Serve it no more, and stop its inputs until a takeover: what is fetched for it would be thrown away."""
+        self._drop(task)
+        self._retaking.group.pause([TP(topic, task.shard) for topic in self._sources])
 
 
 def _acknowledge(events: list[Any]) -> None:
