@@ -62,7 +62,7 @@ def _failure(error: KafkaError, doing: str) -> FairstreamError:
 
 
 def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yield records, or what stands for one each, in bounded batches, in order. `size` says how many bytes one takes."""
+    """Yield records, or what stands for one each, in order and in bounded batches; `size` says how many bytes."""
     batch: list[Item] = []
     total = 0
     for item in items:
