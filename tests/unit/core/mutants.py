@@ -120,8 +120,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "groups: each member has the whole weight": one(
         "groups",
-        "max(1, self.earns * flow.parent.rules.weight // self.weights)",
-        "self.earns",
+        "max(1, earns * weight // weights)",
+        "earns",
         f"{GROUPS}::test_the_active_members_divide_the_group_s_quantum_by_their_own_weights",
         f"{NAMES}::test_twenty_tenant_ids_in_a_group_have_its_weight",
     ),

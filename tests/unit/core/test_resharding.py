@@ -12,6 +12,7 @@ from streams.core.records import (
     FlowRecord,
     PolicyRecord,
     Record,
+    RetryRecord,
     RingRecord,
     RunRecord,
     ShardRecord,
@@ -141,6 +142,47 @@ def test_a_class_takes_along_what_it_is_ahead() -> None:
     assert ahead["high"] != 0
     for name, lead in ahead.items():
         assert sum(each.tag for each in rings if each.class_ == name) == lead
+
+
+def test_a_run_that_failed_once_takes_that_along() -> None:
+    policy = make_policy(runs=1, leases=Leases(lease_ms=30_000, max_attempts=3, backoff_ms=60_000))
+    driver = Driver(policy)
+    driver.submit("b", "r1")
+    driver.step(make_report(driver.dispatches[0], "failed", 40, retryable=True))
+    retries = of(RetryRecord, records_of(driver))
+    assert [of(RetryRecord, own) for own in split(driver, 2, policy)] == [[], retries]
+    assert retries
+
+
+def test_who_is_alone_in_its_group_earns_what_it_did() -> None:
+    policy = replace(make_policy(quantum=100, runs=1, rules={"a": TenantRules(group="g")}), groups={"g": 3})
+    driver = Driver(policy)
+    driver.submit("a", "a1", "a2", "a3")
+    before = next(each for each in records_of(driver) if isinstance(each, RingRecord))
+    (moved,) = split(driver, 1, policy)
+    state = brought_up(moved, 0, 1, PolicyRecord(0, policy), driver.now_ms)
+    assert [flow.rate for flow in state.rings["default"].flows.values()] == [300]
+    assert state.rings["default"].record.max_estimate == before.max_estimate
+
+
+@pytest.mark.parametrize("works_elsewhere", [False, True])
+def test_a_class_without_work_keeps_what_it_is_behind_unless_it_meets_itself_at_work(*, works_elsewhere: bool) -> None:
+    """At work it keeps no credit, as a class never does."""
+    classes = (PriorityClass(name="high", weight=1), PriorityClass(name="low", weight=1))
+    policy = replace(make_policy(runs=2), classes=classes, between_classes="shares")
+    drivers = [Driver(policy, shard=number, shards=2) for number in range(2)]
+    drivers[0].submit("c", "c1", class_="low", cost=1_000)
+    drivers[0].submit("a", *(f"a{number}" for number in range(9)), class_="high")
+    for number in range(4):
+        drivers[0].succeed(drivers[0].dispatches[number], tokens=1)
+    if works_elsewhere:
+        drivers[1].submit("b", "b1", "b2", "b3", class_="low")
+    behind = {ring.record.class_: ring.record.tag for ring in drivers[0].shard._state.rings.values()}
+    clock = drivers[0].shard._state.record.clock
+    assert behind["low"] < clock
+    (moved,) = reshard([records_of(each) for each in drivers], 1, PolicyRecord(0, policy), home)
+    (ring,) = (each for each in moved if isinstance(each, RingRecord) and each.class_ == "low")
+    assert (ring.tag == behind["low"] - clock) is not works_elsewhere
 
 
 def test_what_forgotten_flows_have_done_stays_in_the_books() -> None:
