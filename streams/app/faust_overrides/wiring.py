@@ -57,8 +57,16 @@ class TableManager(stock_tables.TableManager):
         return self._handover_recovery
 
 
+class WithoutProducer(stock.BootStrategy):
+    """What Faust starts. Its producer would write nothing, and end the process if no broker answers when it starts."""
+
+    enable_kafka_producer = False
+
+
 class SchedulerApp(faust.App):
     """A Faust app whose assignments go to a `Handover`. Takes Faust's settings as keyword arguments."""
+
+    BootStrategy = WithoutProducer
 
     def __init__(self, id: str, *, handover: Handover, **settings: Any) -> None:  # noqa: A002 - Faust's name
         self.handover = handover

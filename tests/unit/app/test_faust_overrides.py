@@ -48,6 +48,15 @@ def test_a_changed_method_is_noticed() -> None:
     assert fingerprint(Stock, "method") != fingerprint(Changed, "method")
 
 
+def test_faust_starts_no_producer_of_its_own(tmp_path: Path) -> None:
+    """All that is written goes through the shards; another producer would be one more that may find no broker."""
+    fleet: Any = None
+    app = make_app(Settings(kafka="localhost:1"), tmp_path, fleet)
+    strategy: Any = app.boot_strategy
+    assert not list(strategy.kafka_producer())
+    assert list(strategy.kafka_consumer())
+
+
 class Record(FakeRecord):
     topic = "runs.requests"
     partition = 3
