@@ -75,6 +75,8 @@ class Revocations:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
+        else:
+            self._consumer.close()
 
     def _run(self, revoked: Callable[[Revocation], None], died: Callable[[BaseException], None]) -> None:
         try:

@@ -1,19 +1,23 @@
-"""Waits for a Kafka that is not up yet, and says so once."""
+"""Waits for a Kafka that is not up, or only partly, and says so once."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from confluent_kafka.admin import AdminClient
 
+from streams import clock
 from streams.errors import ConfigError, Unavailable
 from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, first_answer, mapped_errors
 
 _LOG: Final = logging.getLogger("streams.client.waiting")
 _TRY_S: Final = 2.0
+_AGAIN_S: Final = 0.5
+
+T = TypeVar("T")
 
 
 def wait_for_topic(kafka: KafkaSettings, topic: str, *, give_up: Callable[[], bool]) -> bool:
@@ -38,3 +42,20 @@ def wait_for_topic(kafka: KafkaSettings, topic: str, *, give_up: Callable[[], bo
             raise ConfigError(NO_SUCH_TOPIC, field="topic", value=topic)
         return True
     return False
+
+
+def open_when_up(open_: Callable[[], T], *, give_up: Callable[[], bool]) -> T | None:
+    """Return what `open_` returns, once it raises `Unavailable` no more; None when `give_up` says so.
+
+    That Kafka answers does not mean that a partition has a leader, or that the broker that is asked next is there.
+    """
+    told = False
+    while not give_up():
+        try:
+            return open_()
+        except Unavailable as error:
+            if not told:
+                _LOG.warning("streams.client.waiting: not all of Kafka is there, trying on: %s", error)
+                told = True
+            clock.pause(_AGAIN_S)
+    return None

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from streams.client.attempts import Attempts
 from streams.client.classic_intake import open_classic_intake
@@ -22,11 +22,13 @@ from streams.client.sender import Sender, make_producer
 from streams.client.share_group import prepare
 from streams.client.share_intake import open_share_intake
 from streams.client.stopping import Stopping, stop_on_signals
-from streams.client.waiting import wait_for_topic
+from streams.client.waiting import open_when_up, wait_for_topic
 from streams.errors import ConfigError, NotDelivered
 from streams.kafka import KafkaSettings
 
 _LOG: Final = logging.getLogger("streams.client.worker")
+
+T = TypeVar("T")
 
 # How long a turn waits for room, and for work: a request to stop is noticed within twice this time.
 _WAIT_S: Final = 0.2
@@ -121,9 +123,14 @@ class Worker:
             Sender(make_producer(self._kafka, report_success=False)), self._kafka.topics.completions, name
         )
         # What can fail comes before the first thread is started.
-        revocations = Revocations(self._kafka) if settings.listen else None
+        revocations = self._opened(lambda: Revocations(self._kafka)) if settings.listen else None
+        intake = self._opened(self._open_intake)
+        if intake is None:
+            if revocations is not None:
+                revocations.stop()
+            return
         engine = self._engine = Engine(
-            intake=self._open_intake(),
+            intake=intake,
             reports=reports,
             functions=self._functions,
             concurrency=settings.concurrency,
@@ -149,6 +156,9 @@ class Worker:
     @property
     def _group(self) -> str:
         return self._settings.group or self._kafka.worker_group
+
+    def _opened(self, open_: Callable[[], T]) -> T | None:
+        return open_when_up(open_, give_up=lambda: self._stopping.asked)
 
     def _open_intake(self) -> Intake:
         if self._settings.intake == "classic":
