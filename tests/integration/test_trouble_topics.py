@@ -40,13 +40,13 @@ def unserved(scheduler: SchedulerProcess) -> dict[str, str]:
 
 @contextmanager
 def busy(here: Deployment) -> Iterator[SchedulerProcess]:
-    """A scheduler with a hundred runs behind it, and more coming."""
+    """A scheduler with fifty runs behind it, and more coming: what is made anew then has been written to."""
     with (
         here.scheduler(refused_retry_s=0.5) as scheduler,
-        traffic(here.servers, here.prefix, per_s=50) as (feeder, _),
+        traffic(here.servers, here.prefix, per_s=50),
     ):
         scheduler.wait_until_ready(set(range(here.shards)))
-        clock.wait_until(lambda: feeder.filed > 100, WAIT_S, what="load")
+        clock.wait_until(lambda: len(here.gather().dispatches) > 50, WAIT_S, what="load")
         yield scheduler
 
 
