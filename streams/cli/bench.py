@@ -8,6 +8,11 @@ import typer
 
 from streams.cli import options
 
+Tenants = Annotated[int, typer.Option(min=1, help="Tenants that file the runs.")]
+Kafka = Annotated[
+    str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Without it a local one, while it lasts.")
+]
+
 app = typer.Typer(help="Measure the speed on this machine.", no_args_is_help=True)
 
 
@@ -17,11 +22,9 @@ def e2e(
     runs: Annotated[int, typer.Option(min=1, help="Runs to put through.")] = 60_000,
     rounds: Annotated[int, typer.Option(min=1, help="Times that both loops are measured, in turn.")] = 3,
     shards: Annotated[int, typer.Option(min=1, help="Shards, all in one process.")] = 4,
-    tenants: Annotated[int, typer.Option(min=1, help="Tenants that file the runs.")] = 200,
+    tenants: Tenants = 200,
     window: Annotated[int, typer.Option(min=1, help="Runs in flight; a small one measures the round trip.")] = 4_000,
-    kafka: Annotated[
-        str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Without it a local one, while it lasts.")
-    ] = None,
+    kafka: Kafka = None,
     json: options.Json = False,
 ) -> None:
     """Whole runs a second, from request to settled, beside the same loop without scheduling."""
@@ -57,10 +60,8 @@ def takeover(
     *,
     runs: Annotated[int, typer.Option(min=1, help="Queued runs.")] = 1_000_000,
     shards: Annotated[int, typer.Option(min=1, help="Shards, all taken over by one process.")] = 4,
-    tenants: Annotated[int, typer.Option(min=1, help="Tenants that file the runs.")] = 200,
-    kafka: Annotated[
-        str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Without it a local one, while it lasts.")
-    ] = None,
+    tenants: Tenants = 200,
+    kafka: Kafka = None,
     json: options.Json = False,
 ) -> None:
     """Seconds until a deployment full of queued runs is served again, and the memory that they take."""

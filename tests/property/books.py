@@ -9,17 +9,8 @@ from dataclasses import dataclass, field
 from streams.core import counts, reasons
 from streams.core.effects import Dispatch, Effects, Settlement
 from streams.core.inputs import Input, Submit
+from tests.assertions import ENDS
 
-ENDS = (
-    counts.SUCCEEDED,
-    counts.FAILED,
-    counts.CANCELLED,
-    counts.EXPIRED,
-    counts.DEAD_LETTERED,
-    counts.DROPPED,
-    counts.REMOVED,
-    counts.UNDELIVERABLE,
-)
 AFTER_ADMISSION = (reasons.EXPIRED, reasons.DEAD_LETTERED)
 
 Identity = tuple[str, str]

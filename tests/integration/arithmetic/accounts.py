@@ -9,19 +9,8 @@ from streams.core import counts
 from streams.core.inputs import FAILED, SUCCEEDED
 from streams.core.outcomes import LOST
 from streams.core.records import FlightRecord, FlowRecord, RingRecord, RunRecord
+from tests.assertions import ENDS
 from tests.integration.arithmetic.evidence import Evidence
-
-# How a run may end, each counted once, by the step that ends it.
-ENDS = (
-    counts.SUCCEEDED,
-    counts.FAILED,
-    counts.CANCELLED,
-    counts.EXPIRED,
-    counts.DEAD_LETTERED,
-    counts.DROPPED,
-    counts.REMOVED,
-    counts.UNDELIVERABLE,
-)
 
 
 def runs_conserved(evidence: Evidence) -> Iterator[str]:
