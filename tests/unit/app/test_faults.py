@@ -1,5 +1,6 @@
 import multiprocessing
 import signal
+import threading
 from pathlib import Path
 
 import psutil
@@ -97,3 +98,46 @@ def test_a_fault_can_come_at_a_given_passing_and_stop_instead_of_kill(tmp_path: 
     process.join(30)
     assert process.exitcode == 0  # it went on, and was not stopped again
     assert trace.read_text() == f"{process.pid} after_rows\n"
+
+
+_STOPS = 20
+
+
+def _stop_a_thread(trace: str, beyond: str) -> None:
+    """As a scheduler does: a shard's thread comes to the point, and the main thread waits for something else."""
+    faults = parse_faults(f"after_rows=1;signal=STOP;trace={trace}")
+
+    def step() -> None:
+        with Path(beyond).open("ab", buffering=0) as file:
+            for _ in range(_STOPS):
+                faults.at("after_rows", lambda: None)
+                file.write(b"x")
+
+    thread = threading.Thread(target=step)
+    thread.start()
+    thread.join()
+
+
+def test_the_thread_that_is_stopped_gets_no_further(tmp_path: Path) -> None:
+    """It did, by as much as a whole commit: the stop was sent to the process, and reached the main thread first."""
+    trace, beyond = tmp_path / "trace", tmp_path / "beyond"
+    process = multiprocessing.get_context("spawn").Process(target=_stop_a_thread, args=(str(trace), str(beyond)))
+    process.start()
+    assert process.pid is not None
+    stopped = psutil.Process(process.pid)
+    try:
+        for stop in range(_STOPS):
+            clock.wait_until(
+                lambda: trace.exists() and len(trace.read_text().splitlines()) == stop + 1,  # noqa: B023 - asked at once
+                30,
+                what="the fault",
+            )
+            clock.wait_until(lambda: stopped.status() == psutil.STATUS_STOPPED, 30, what="the process being stopped")
+            assert beyond.stat().st_size == stop
+            stopped.resume()
+        process.join(30)
+    finally:
+        process.kill()  # whether it is stopped or not
+        process.join()
+    assert process.exitcode == 0
+    assert beyond.stat().st_size == _STOPS
