@@ -9,6 +9,7 @@ import typer
 from streams import __version__
 from streams.cli import (
     acls,
+    audit,
     bench,
     cancel,
     demo,
@@ -66,4 +67,5 @@ app.command("submit")(submit.submit)
 app.command("cancel")(cancel.cancel)
 app.command("worker", epilog=worker.EXEC_CONTRACT)(worker.worker)
 app.command("status")(status.status)
+app.add_typer(audit.app, name="audit")
 app.add_typer(bench.app, name="bench")

@@ -1,0 +1,10 @@
+"""`fairstream audit ...`: one module for each command. All of them read a `Recording`, see `source`."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(
+    help="Prove, explain and try again what was decided, from the topics alone or from an exported directory.",
+    no_args_is_help=True,
+)
