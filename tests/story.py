@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from streams.app.inbox import Batch, Source
+from streams.app.inbox import Batch
 from streams.app.step import Stepper
 from streams.core.inputs import SetPolicy
 from streams.core.policy import Policy
+from streams.intake import Source
 from streams.wire import Assignment, decode_dispatch, encode_cancel, encode_completion, encode_request
 from tests.integration.arithmetic import Evidence, assemble
 from tests.integration.topics import Seen

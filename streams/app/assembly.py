@@ -16,7 +16,6 @@ from streams.app.door import CoreType
 from streams.app.faults import parse_faults
 from streams.app.faust_overrides import SchedulerApp
 from streams.app.health import add_health_pages
-from streams.app.intake import Reader
 from streams.app.limits import TopicLimits, written
 from streams.app.loading import StateTopic
 from streams.app.policy_reader import PolicyReader
@@ -29,6 +28,7 @@ from streams.app.takeover import Fleet
 from streams.app.transaction import KafkaWriter, longest_write_s
 from streams.app.unserved import Unserved
 from streams.app.watch import KafkaWatch
+from streams.intake import Reader
 
 _REQUEST_S: Final = 90.0
 _REQUEST_MARGIN_S: Final = 10.0

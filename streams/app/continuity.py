@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from streams.app.inbox import Source
 from streams.errors import ConfigError, StateUnreadable
+from streams.intake import Source
 from streams.rows import PositionsRecord
 
 if TYPE_CHECKING:

@@ -9,18 +9,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
+
+from streams.intake import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-
-class Source(StrEnum):
-    """The input topics, without prefix, in the order in which a step applies them."""
-
-    COMPLETIONS = "completions"
-    REQUESTS = "requests"
+    from streams.intake import InputRecord
 
 
 # The names in what a step takes in go into its journal record, which has a bound of its own (`STEP_BYTES`). They are no
@@ -29,21 +25,6 @@ MAX_NAMES_BYTES: Final = 3 << 20
 _NAMES_BYTES: Final = 2 * 255 * 6
 # A report may be named twice: it settles an attempt, and its run is rejected or another attempt of it revoked.
 _TIMES_NAMED: Final = {Source.COMPLETIONS: 2, Source.REQUESTS: 1}
-
-
-class InputRecord(Protocol):
-    """What is read of a consumed record, as aiokafka shapes it."""
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes]]: ...
 
 
 @dataclass(slots=True)

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams.core.inputs import Undeliverable
 from streams.errors import ConfigError, Unavailable
-from streams.wire import MAX_MESSAGE_BYTES, MAX_VALUE_BYTES, STEP_BYTES, Assignment, decode_dispatch
+from streams.wire import (
+    MAX_MESSAGE_BYTES,
+    MAX_VALUE_BYTES,
+    OVERHEAD_BYTES,
+    STEP_BYTES,
+    Assignment,
+    decode_dispatch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,9 +28,6 @@ if TYPE_CHECKING:
     from streams.wire import TopicNames
 
 _LOG: Final = logging.getLogger("streams.app.limits")
-
-# What Kafka adds to a record that stands alone in its batch, and the mark of one that is forwarded; well below this.
-OVERHEAD_BYTES: Final = 512
 
 # Names and numbers of a dispatch or a row, which stand there beside the body: four names of 255 characters, each of
 # which takes six bytes at most, and one of them once more as key.

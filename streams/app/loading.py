@@ -14,8 +14,8 @@ from streams import clock
 from streams.app import collector
 from streams.app.continuity import Topics, next_reign
 from streams.app.door import Core, CoreType
-from streams.app.inbox import Source
 from streams.errors import ConfigError, DeploymentMoved, OwnershipLost, StateUnreadable, Unavailable
+from streams.intake import Source
 from streams.partition import bounds, open_reader, read_to_end
 from streams.rows import (
     FILLING,

@@ -6,13 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from streams.app.inbox import Source
-from streams.app.intake import Reader
-from streams.app.limits import OVERHEAD_BYTES
 from streams.app.transaction import StepRecords
 from streams.core.inputs import Takeover
+from streams.intake import Source
 from streams.rows import PositionsRecord, encode, encode_key, row_key
 from streams.wire import (
+    OVERHEAD_BYTES,
     InputRange,
     Position,
     encode_dispatch,
@@ -26,11 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streams.app.door import Core
-    from streams.app.inbox import Batch
-    from streams.app.intake import Intake
     from streams.app.transaction import Writer
     from streams.core.effects import Effects
     from streams.core.inputs import Input, SetPolicy, Undeliverable
+    from streams.intake import InputBatch, Intake, Reader
 
 # Of a key that is not the tenant's: it is kept for people, and must fit.
 _MAX_KEY_BYTES: Final = 1_024
@@ -62,7 +60,7 @@ class Stepper:
         self.arrived = False  # whether a step of this reign has been committed
         self._journal_key: Final = str(shard).encode()
 
-    def step(self, batches: Sequence[Batch], policies: Sequence[SetPolicy], now_ms: int) -> None:
+    def step(self, batches: Sequence[InputBatch], policies: Sequence[SetPolicy], now_ms: int) -> None:
         """Advance and commit. Raises what `Writer.write` raises; then nothing of the step has happened."""
         intake = self._reader.read(batches, self.positions.applied)
         takeover = [] if self.arrived else [Takeover(self.positions.epoch)]
@@ -123,8 +121,8 @@ class Stepper:
     def _rejections(self, effects: Effects, intake: Intake) -> list[tuple[bytes | None, bytes]]:
         """Encode what is refused; without the original bytes if it would not fit: its position tells where they are."""
         shard, step, at_ms = self._shard, effects.step, effects.now_ms
-        topics, limits = self._reader.topics, self._reader.limits
-        most = limits.of(limits.names.rejected) - OVERHEAD_BYTES
+        topics = self._reader.topics
+        most = self._reader.limits.of(self._reader.names.rejected) - OVERHEAD_BYTES
         rejections: list[tuple[bytes | None, bytes]] = []
         for rejection in effects.rejections:
             position = Position(topics[Source.REQUESTS], shard, rejection.position)

@@ -27,11 +27,12 @@ from faust.types import TP
 
 from streams import clock
 from streams.app import collector
-from streams.app.inbox import Batch, Source, size_of
+from streams.app.inbox import Batch, size_of
 from streams.app.retaking import Group, Retaking
 from streams.app.shard_task import Listener, Offsets, ShardTask
 from streams.app.unserved import Trouble, Unserved, trouble_of
 from streams.errors import ConfigError, FairstreamError, OwnershipLost, StateUnreadable
+from streams.intake import Source
 from streams.wire import TopicNames
 
 _LOG: Final = logging.getLogger("streams.app.takeover")

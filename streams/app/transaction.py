@@ -10,7 +10,7 @@ open transaction (KIP-98, KIP-360). Whoever can still commit is the owner, and h
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from streams.intake import Forward
     from streams.kafka import KafkaSettings
     from streams.wire import TopicNames
 
@@ -55,17 +56,6 @@ _FRAME_BYTES: Final = 256  # of a record in its batch, the mark of a forwarded o
 def longest_write_s(timeout_s: float) -> float:
     """Return after how many seconds a write has ended by itself at the latest: it is waited for, then for its abort."""
     return 2 * (timeout_s + _GRACE_S)
-
-
-class Forward(NamedTuple):
-    """A record that stands on the wrong partition, to be written to the right one."""
-
-    topic: str
-    partition: int
-    key: bytes
-    value: bytes
-    timestamp_ms: int  # of the original: waiting times count from there
-    headers: list[tuple[str, str | bytes | None]]
 
 
 @dataclass(slots=True)

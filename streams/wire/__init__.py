@@ -18,6 +18,7 @@ from streams.wire.requests import decode_request, encode_cancel, encode_request
 from streams.wire.status import Status, decode_status, encode_class_status, encode_flow_status, encode_shard_status
 from streams.wire.topics import (
     MAX_MESSAGE_BYTES,
+    OVERHEAD_BYTES,
     STATE_DELETIONS_KEPT_MS,
     STEP_BYTES,
     TOPICS,
@@ -31,6 +32,7 @@ __all__ = [
     "INTAKE_CONFIGS",
     "MAX_MESSAGE_BYTES",
     "MAX_VALUE_BYTES",
+    "OVERHEAD_BYTES",
     "PARTITIONER",
     "STATE_DELETIONS_KEPT_MS",
     "STEP_BYTES",

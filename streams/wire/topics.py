@@ -53,6 +53,9 @@ def topic_names(prefix: str) -> TopicNames:
 # A producer has a bound of its own: librdkafka's `message.max.bytes` (1 MB by default) must be set to this.
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 
+# What Kafka adds to a record that stands alone in its batch, and the mark of one that is forwarded; well below this.
+OVERHEAD_BYTES: Final = 512
+
 # What all of a step can come to in one record: its journal record, or the row of the runs that ended in it, with the
 # longest names there may be. The step is bounded so that they fit (`tests/unit/app/test_step_bounds.py`).
 STEP_BYTES: Final = 8 * 1024 * 1024

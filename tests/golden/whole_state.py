@@ -16,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from streams.app.inbox import Batch, Source
-from streams.app.intake import Reader
+from streams.app.inbox import Batch
 from streams.app.step import Stepper
 from streams.app.transaction import StepRecords
 from streams.core.policy import Leases, Policy, PriorityClass, TenantRules, Window
 from streams.core.records import Record
 from streams.core.shard import Shard
+from streams.intake import Reader, Source
 from streams.rows import PositionsRecord, Row, RuntimeRow, decode, decode_key
 from streams.wire import encode_completion, encode_request, partition_for
 from tests.story import Story

@@ -5,9 +5,9 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from streams import clock
-from streams.app.intake import FORWARDED_ON
 from streams.core.policy import Policy, TenantRules, Window
 from streams.core.snapshot import ClassView, FlowView, ShardView
+from streams.intake import FORWARDED_ON
 from streams.local import LocalKafka
 from streams.wire import (
     FORWARDED,

@@ -25,7 +25,7 @@ from aiokafka.record.memory_records import _MemoryRecordsPy
 from streams.app.faust_overrides.pins import replaces, rests_on
 from streams.app.faust_overrides.salvage import HEADER, UNREADABLE, Cannot, salvage
 from streams.app.faust_overrides.unpacking import CannotUnpack, unpack
-from streams.app.unread import BATCH, DAMAGED, mark
+from streams.intake.unread import BATCH, DAMAGED, mark
 
 MAX_BATCH_BYTES: Final = 64 << 20
 MAX_FETCH_BYTES: Final = 16 << 20

@@ -19,7 +19,7 @@ from mode import Service
 
 from streams.app.faust_overrides import batches, coordination
 from streams.app.faust_overrides.pins import replaces
-from streams.app.unread import damage
+from streams.intake.unread import damage
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
-from streams.app.unread import HEADERS, mark
+from streams.intake.unread import HEADERS, mark
 
 # Offset, length, leader's epoch, magic, checksum, attributes, distance of the last offset, first and last timestamp,
 # producer's id and epoch, sequence, number of records.

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from streams.app.inbox import Batch, Source, size_of
-from streams.app.intake import Reader
+from streams.app.inbox import Batch, size_of
 from streams.app.step import Stepper
 from streams.app.transaction import StepRecords
 from streams.core.records import Record
 from streams.core.shard import Shard
+from streams.intake import Reader, Source
 from streams.rows import POSITIONS, PositionsRecord, RuntimeRow, decode, decode_key
 from streams.wire import encode_completion, encode_request, partition_for, topic_names
 

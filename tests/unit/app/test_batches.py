@@ -11,9 +11,9 @@ import pytest
 from aiokafka.consumer import fetcher
 from aiokafka.structs import TopicPartition
 
-from streams.app import unread
 from streams.app.faust_overrides import batches
 from streams.app.faust_overrides.batches import Batches
+from streams.intake import unread
 from tests.garbled import CODECS, CRC_FROM, Garbled, Given, batch_of, signed
 
 # Numbers of 63 bits, of more than a number may have, and one without an end.

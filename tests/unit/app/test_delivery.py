@@ -12,10 +12,10 @@ from aiokafka.errors import IllegalStateError, NoOffsetForPartitionError, Offset
 from faust.tables.recovery import RebalanceAgain, ServiceStopped
 from faust.types import TP
 
-from streams.app import unread
 from streams.app.assembly import _agent
 from streams.app.faust_overrides.consumer import BatchScheduler, Consumer
 from streams.app.faust_overrides.recovery import HandoverRecovery
+from streams.intake import unread
 from tests.unit.app.fakes import FakeRecord
 
 HERE, THERE = TP("runs.requests", 0), TP("runs.requests", 1)

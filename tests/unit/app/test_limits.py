@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from streams.app.limits import LEAST_BYTES, OVERHEAD_BYTES, Refused, TopicLimits
+from streams.app.limits import LEAST_BYTES, Refused, TopicLimits
 from streams.core.effects import Dispatch, Revoke
 from streams.core.inputs import Undeliverable
 from streams.errors import ConfigError, Unavailable
-from streams.wire import MAX_MESSAGE_BYTES, STEP_BYTES, encode_dispatch, encode_revoke
+from streams.wire import MAX_MESSAGE_BYTES, OVERHEAD_BYTES, STEP_BYTES, encode_dispatch, encode_revoke
 from tests.unit.app.fakes import NAMES
 
 BODY = b'{"payload":"' + b"x" * 200_000 + b'"}'

@@ -1,12 +1,12 @@
 import pytest
 
-from streams.app.intake import Reader
 from streams.app.limits import TopicLimits
 from streams.app.step import Stepper
 from streams.core.inputs import SetPolicy, Undeliverable
 from streams.core.policy import Policy, Window
 from streams.core.shard import Shard
 from streams.errors import StepAborted
+from streams.intake import Reader
 from streams.rows import PositionsRecord, decode, decode_key
 from streams.wire import (
     Assignment,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from streams.app.inbox import Inbox
-from streams.app.intake import Reader
 from streams.core import counts
 from streams.core.dispatching import MAX_DISPATCHES
 from streams.core.effects import Effects
@@ -15,6 +14,7 @@ from streams.core.overload import MAX_DROPPED
 from streams.core.policy import Estimates, Leases, Limits, Policy, PriorityClass, Window
 from streams.core.records import EndedRecord
 from streams.core.shard import Shard
+from streams.intake import Reader
 from streams.rows import encode
 from streams.wire import STEP_BYTES, encode_completion, encode_journal
 from tests.unit.app.fakes import NAMES, FakeRecord, completions

@@ -10,12 +10,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 from streams.app import transaction
 from streams.app.faults import POINTS
-from streams.app.limits import OVERHEAD_BYTES, TopicLimits
-from streams.app.transaction import Forward, KafkaWriter, StepRecords
+from streams.app.limits import TopicLimits
+from streams.app.transaction import KafkaWriter, StepRecords
 from streams.core.effects import Dispatch
 from streams.errors import FairstreamError, NotAuthorized, OwnershipLost, StepAborted, Unavailable
+from streams.intake import Forward
 from streams.kafka import KafkaSettings
-from streams.wire import FORWARDED, encode_dispatch
+from streams.wire import FORWARDED, OVERHEAD_BYTES, encode_dispatch
 from tests.unit.app.fakes import NAMES
 
 FENCED = KafkaError(KafkaError._FENCED, "fenced", fatal=True)

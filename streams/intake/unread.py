@@ -13,7 +13,7 @@ from streams.errors import BadRecord
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streams.app.inbox import InputRecord
+    from streams.intake.records import InputRecord
 
 HEADERS: Final = "\ud800headers"  # the record's headers are no headers; its key and value are there
 BATCH: Final = "\ud800batch"  # stands for what is left of a batch, and has the offset of its last record

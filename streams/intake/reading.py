@@ -7,22 +7,27 @@ aside, one of another shard's tenant is forwarded; neither holds up its neighbou
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from streams.app.inbox import Source
-from streams.app.limits import OVERHEAD_BYTES, TopicLimits
-from streams.app.transaction import Forward
-from streams.app.unread import check
 from streams.core import counts, reasons
 from streams.core.effects import Rejection
 from streams.core.inputs import Cancel, Completion, Submit
 from streams.errors import BadRecord
-from streams.wire import FORWARDED, decode_completion, decode_request, partition_for
+from streams.intake.records import Source
+from streams.intake.unread import check
+from streams.wire import (
+    FORWARDED,
+    MAX_MESSAGE_BYTES,
+    OVERHEAD_BYTES,
+    decode_completion,
+    decode_request,
+    partition_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from streams.app.inbox import Batch, InputRecord
+    from streams.intake.records import InputBatch, InputRecord
     from streams.wire import TopicNames
 
 SKIPPED: Final = "skipped"
@@ -31,6 +36,37 @@ FORWARDED_ON: Final = "forwarded"
 ASTRAY: Final = "astray"  # forwarded to us, and still not ours: refused
 
 Given = TypeVar("Given", Submit | Cancel, Completion)
+
+
+class Forward(NamedTuple):
+    """A record that stands on the wrong partition, to be written to the right one."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes
+    timestamp_ms: int  # of the original: waiting times count from there
+    headers: list[tuple[str, str | bytes | None]]
+
+
+class Limits(Protocol):
+    """What the topics take of what a step writes."""
+
+    @property
+    def largest_body(self) -> int | None:
+        """The bytes that the body of a run may have; None: any that a request can hold."""
+
+    def of(self, topic: str) -> int:
+        """Return the bytes that a record of a topic may have, `OVERHEAD_BYTES` included."""
+
+
+class OurLimits:
+    """The topics take what `streams.wire` has them made for."""
+
+    largest_body: Final = None
+
+    def of(self, _topic: str) -> int:
+        return MAX_MESSAGE_BYTES
 
 
 class Unreadable(NamedTuple):
@@ -60,13 +96,14 @@ class Intake:
 class Reader:
     """Reads batches for one shard."""
 
-    def __init__(self, names: TopicNames, shard: int, shards: int, limits: TopicLimits | None = None) -> None:
-        self.limits: Final = limits or TopicLimits(names)
+    def __init__(self, names: TopicNames, shard: int, shards: int, limits: Limits | None = None) -> None:
+        self.names: Final = names
+        self.limits: Final = limits or OurLimits()
         self._shard: Final = shard
         self._shards: Final = shards
         self.topics: Final = {Source.COMPLETIONS: names.completions, Source.REQUESTS: names.requests}
 
-    def read(self, batches: Iterable[Batch], applied: Mapping[str, int]) -> Intake:
+    def read(self, batches: Iterable[InputBatch], applied: Mapping[str, int]) -> Intake:
         """Return the inputs in `batches` that lie above what is `applied`. Never raises for what a record holds."""
         intake = Intake(dict(applied))
         for batch in batches:
@@ -76,7 +113,9 @@ class Reader:
                 self._read(batch, _completion, intake, intake.completions)
         return intake
 
-    def _read(self, batch: Batch, decode: Callable[[InputRecord], Given], intake: Intake, inputs: list[Given]) -> None:
+    def _read(
+        self, batch: InputBatch, decode: Callable[[InputRecord], Given], intake: Intake, inputs: list[Given]
+    ) -> None:
         shard, shards, source = self._shard, self._shards, batch.source
         largest = self.limits.largest_body
         position = intake.applied.get(source.value, -1)

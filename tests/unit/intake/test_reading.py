@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.app import unread
-from streams.app.inbox import Batch, Source
-from streams.app.intake import ASTRAY, FORWARDED_ON, SKIPPED, UNREADABLE, Reader
-from streams.app.limits import OVERHEAD_BYTES, TopicLimits
+from streams.app.inbox import Batch
+from streams.app.limits import TopicLimits
 from streams.core.inputs import Cancel, Completion, Submit
-from streams.wire import FORWARDED, encode_cancel, encode_request
+from streams.intake import ASTRAY, FORWARDED_ON, SKIPPED, UNREADABLE, Reader, Source, unread
+from streams.wire import FORWARDED, OVERHEAD_BYTES, encode_cancel, encode_request
 from tests.unit.app.fakes import NAMES, FakeRecord, completion, completions, request, requests, tenant_of
 
 READER = Reader(NAMES, 0, 1)
