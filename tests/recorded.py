@@ -15,14 +15,15 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any, Final
 
-from streams.app.inbox import Batch, Source
+from streams.app.inbox import Batch
 from streams.app.step import Stepper
 from streams.app.transaction import StepRecords
-from streams.app.unread import HEADERS, mark
 from streams.audit.recording import MemoryRecording, Rec
 from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED, SetPolicy
 from streams.core.policy import Leases, Limits, Policy, PriorityClass, TenantRules, Window
 from streams.errors import StepAborted
+from streams.intake import Source
+from streams.intake.unread import HEADERS, mark
 from streams.wire import (
     Assignment,
     PolicyChange,
