@@ -29,7 +29,13 @@ class TraceRow(NamedTuple):
     tenant: str
     run_id: str
     workflow: str
-    tokens: int  # > 0
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        """The cost of the run (> 0): both kinds count alike."""
+        return self.input_tokens + self.output_tokens
 
 
 def bundled(name: str) -> Traversable:
@@ -76,16 +82,17 @@ def to_arrivals(rows: Iterable[TraceRow], *, compression: int, tokens_per_s: int
 def _rows(reader: csv.DictReader[str], source: str) -> Iterator[TraceRow]:
     for raw in reader:
         where = f"{source}:{reader.line_num}"
-        tokens = _count(raw, "input_tokens", where) + _count(raw, "output_tokens", where)
-        if tokens == 0:
-            raise ConfigError("a run costs at least one token", source=where, field="output_tokens")
-        yield TraceRow(
+        row = TraceRow(
             _micros(raw["at_s"], where),
             _name(raw, "tenant", where),
             _name(raw, "id", where),
             raw.get("workflow") or "work",
-            tokens,
+            _count(raw, "input_tokens", where),
+            _count(raw, "output_tokens", where),
         )
+        if row.tokens == 0:
+            raise ConfigError("a run costs at least one token", source=where, field="output_tokens")
+        yield row
 
 
 def _name(raw: dict[str, str], column: str, where: str) -> str:
