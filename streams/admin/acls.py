@@ -89,6 +89,7 @@ _ON_TOPICS: Final[dict[Role, dict[str, tuple[Operation, ...]]]] = {
         "journal": (WRITE, SETTINGS),
         "policy": (READ,),
         "status": (WRITE,),
+        "checkpoints": (READ, WRITE),  # it looks how old the last one is
         "board": (DESCRIBE,),  # at its start it looks whether all topics are there
     },
     Role.PRODUCER: {"requests": (WRITE,), "rejected": (READ,)},
@@ -112,7 +113,8 @@ _ON_TOPICS: Final[dict[Role, dict[str, tuple[Operation, ...]]]] = {
     Role.MIGRATION_TO: {
         **dict.fromkeys(_ALL_TOPICS, (DESCRIBE, Operation.CREATE, Operation.ALTER_CONFIGS)),
         **dict.fromkeys(
-            ("requests", "completions", "state", "policy"), (READ, WRITE, Operation.CREATE, Operation.ALTER_CONFIGS)
+            ("requests", "completions", "state", "policy", "checkpoints"),
+            (READ, WRITE, Operation.CREATE, Operation.ALTER_CONFIGS),
         ),
     },
 }

@@ -27,7 +27,7 @@ _MIN_INSYNC: Final = "2"
 class Layout:
     """How the topics of one deployment are laid out."""
 
-    shards: int = 1  # partitions of requests, completions, rejected, journal, state and board
+    shards: int = 1  # partitions of requests, completions, rejected, journal, state, board and checkpoints
     dispatch_partitions: int = 8  # how many workers of a classic consumer group can share the work
     prefix: str = DEFAULT_PREFIX
     replication: int | None = None  # None: 3, or as many as there are brokers
@@ -40,6 +40,7 @@ class Wanted(NamedTuple):
     partitions: int
     replication: int
     configs: dict[str, str]
+    spare: bool = False  # see `Topic`
 
 
 class Existing(NamedTuple):
@@ -72,6 +73,7 @@ def wanted(layout: Layout, brokers: int) -> tuple[Wanted, ...]:
             counts[topic.count],
             replication,
             {"cleanup.policy": "compact" if topic.compacted else "delete", **topic.configs, **insync},
+            topic.spare,
         )
         for topic in TOPICS
     )
@@ -107,9 +109,12 @@ def plan(existing: Mapping[str, Existing], wanted_topics: Iterable[Wanted]) -> P
 
 
 def verify(existing: Mapping[str, Existing], wanted_topics: Iterable[Wanted]) -> None:
-    """Raise `ConfigError` if a topic is missing or has another number of partitions. Settings may differ."""
+    """Raise `ConfigError` if a topic is missing or has another number of partitions. Settings may differ.
+
+    A spare one may be missing: whoever would use it says so.
+    """
     todo = plan(existing, wanted_topics)
-    missing = [f"{topic.name}: missing, or not to be seen by this user" for topic in todo.create]
+    missing = [f"{topic.name}: missing, or not to be seen by this user" for topic in todo.create if not topic.spare]
     if missing or todo.problems:
         way_out = ["create what is missing with `fairstream topics`"] if missing else []
         raise ConfigError("; ".join([*missing, *todo.problems, *way_out]), field="topics")

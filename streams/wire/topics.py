@@ -27,6 +27,7 @@ class Topic:
     count: Count
     compacted: bool = False
     configs: dict[str, str] = field(default_factory=dict)
+    spare: bool = False  # runs are served without it: a deployment that an older version has made lacks it
 
 
 class TopicNames(NamedTuple):
@@ -41,6 +42,7 @@ class TopicNames(NamedTuple):
     state: str
     board: str
     status: str
+    checkpoints: str
 
 
 def topic_names(prefix: str) -> TopicNames:
@@ -91,4 +93,12 @@ TOPICS: Final[tuple[Topic, ...]] = (
     ),
     Topic(name="board", key="shard", count=Count.SHARDS, configs={"retention.ms": str(_HOUR_MS)}),
     Topic(name="status", key="shard, tenant", count=Count.ONE, compacted=True, configs={"segment.ms": str(_HOUR_MS)}),
+    Topic(
+        name="checkpoints",
+        key="shard",
+        count=Count.SHARDS,
+        # Longer than the journal's: its first record needs a checkpoint before it.
+        configs={"retention.ms": str(31 * _DAY_MS), **_LARGE},
+        spare=True,
+    ),
 )

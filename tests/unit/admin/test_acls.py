@@ -33,6 +33,7 @@ def test_each_topic_is_written_by_those_of_the_design_only() -> None:
         TOPICS.state: {scheduler, moved, filled},
         TOPICS.board: set(),
         TOPICS.status: {scheduler},
+        TOPICS.checkpoints: {scheduler, filled},
     }
 
 

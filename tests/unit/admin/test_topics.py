@@ -39,6 +39,7 @@ def test_each_topic_gets_the_count_that_is_its_rule() -> None:
         "state": 4,
         "board": 4,
         "status": 1,
+        "checkpoints": 4,
     }
 
 
@@ -108,6 +109,16 @@ def test_a_missing_topic_is_told_with_the_command() -> None:
     del existing["eu.journal"]
     with pytest.raises(ConfigError, match=r"eu\.journal: missing, or .*fairstream topics"):
         verify(existing, topics)
+
+
+def test_a_deployment_of_an_older_version_is_served_without_what_it_lacks() -> None:
+    topics = wanted(LAYOUT, 1)
+    existing = as_wanted(topics)
+    del existing["eu.checkpoints"]
+    verify(existing, topics)
+    assert [topic.name for topic in plan(existing, topics).create] == ["eu.checkpoints"]
+    with pytest.raises(ConfigError, match="4 wanted"):
+        verify(as_wanted(topics, checkpoints=2), topics)
 
 
 def test_topics_of_others_do_not_matter() -> None:

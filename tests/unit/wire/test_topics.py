@@ -15,7 +15,7 @@ def test_names_follow_the_prefix() -> None:
 
 def test_what_shares_a_shards_owner_has_its_count() -> None:
     counts = {topic.name: topic.count for topic in TOPICS}
-    for name in ("requests", "completions", "journal", "state", "board"):
+    for name in ("requests", "completions", "journal", "state", "board", "checkpoints"):
         assert counts[name] is Count.SHARDS
     assert (counts["policy"], counts["dispatch"], counts["status"]) == (Count.ONE, Count.DISPATCH, Count.ONE)
 
