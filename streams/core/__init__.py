@@ -53,6 +53,6 @@ whose turn   `ring`, `groups`, `classes`; `fifo` inside a flow, `window` around 
 cost         `estimator` over `ratios`, `ledger`; `lost`: accounts that stay open
 memory       `overload`, `forgetting`; `timers`
 elsewhere    `resharding` over `rejoining`: another number of shards. `stock`: nothing is lost by it
-to look at   `snapshot`, `waiting`; `gap`: the bound, measured while it works
+to look at   `snapshot`, `run_view`, `waiting`; `gap`: the bound, measured while it works
 to rely on   `loading`: rows. `invariants` and `memory_checks`: all of it worked out again
 """

@@ -163,19 +163,25 @@ class Ring:
                 return flow
         return None
 
-    def peek(self) -> int | None:
-        """Return what the head costs that `next` would lead to, without beginning a visit; None if nobody is active."""
+    def first(self) -> Flow | None:
+        """Return the flow that `next` would lead to, without beginning a visit; None if nobody is active."""
         flow = self.current
+        if flow is not None:
+            return flow
+        heap, flows = self._heap, self.flows
+        while heap:
+            entry = heap[0]
+            flow = flows.get(entry & _PLACE_MASK)
+            if flow is not None and flow.eligible == entry >> PLACE_BITS:
+                return flow
+            heappop(heap)
+        return None
+
+    def peek(self) -> int | None:
+        """Return what the head costs that `next` would lead to; None if nobody is active."""
+        flow = self.first()
         if flow is None:
-            heap, flows = self._heap, self.flows
-            while heap:
-                entry = heap[0]
-                flow = flows.get(entry & _PLACE_MASK)
-                if flow is not None and flow.eligible == entry >> PLACE_BITS:
-                    break
-                heappop(heap)
-            else:
-                return None
+            return None
         head = flow.queue.head()
         assert head is not None, "an active flow has work"
         return head.estimate

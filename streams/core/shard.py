@@ -12,6 +12,7 @@ from streams.core.loading import records_of, restore
 from streams.core.policy import Policy
 from streams.core.policy_change import set_policy
 from streams.core.records import PolicyRecord, ShardRecord
+from streams.core.run_view import AheadView, CostView, RunView, view_ahead, view_cost, view_run
 from streams.core.snapshot import ShardSnapshot, take_snapshot
 from streams.core.state import BUILT_IN, State
 
@@ -87,6 +88,18 @@ class Shard:
     def snapshot(self) -> ShardSnapshot:
         """Return what a person may want to see, as plain frozen records. O(flows)."""
         return take_snapshot(self._state)
+
+    def view_run(self, tenant: str, run_id: str) -> RunView | None:
+        """Return what a person may want to see of a run that has not ended; None: there is none. O(classes)."""
+        return view_run(self._state, tenant, run_id)
+
+    def view_ahead(self, tenant: str, run_id: str) -> AheadView | None:
+        """Return what stands before a run; None: it does not wait. O(flows + queue of its flow)."""
+        return view_ahead(self._state, tenant, run_id)
+
+    def view_cost(self, tenant: str, workflow: str, class_: str) -> CostView:
+        """Return what the estimate of a run of a class of the policy would rest on now."""
+        return view_cost(self._state, tenant, workflow, class_)
 
     @property
     def epoch(self) -> int:

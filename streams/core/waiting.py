@@ -42,19 +42,21 @@ _MOVES_BY_ITSELF: Final = (STEP, WINDOW_RUNS, WINDOW_TOKENS, CAPS)  # attempts e
 
 
 class Line:
-    """Who is next in a shard, and what it waits for. Worked out once for a snapshot; O(flows)."""
+    """Who is next in a shard, and what it waits for, as of now. O(classes); O(tenants) once a flow has no head."""
 
     def __init__(self, state: State) -> None:
         """Find the flow whose head is dispatched next if there is room for it."""
         self._state = state
-        self._delayed = _delayed(state)
+        self._delayed: set[tuple[str, ...]] | None = None
         ring = _next_ring(state)
-        self._first = _first_of(ring) if ring is not None else None
+        self._first = ring.first() if ring is not None else None
 
     def skip(self, flow: Flow) -> str:
         """Return why the flow's head has not been dispatched: one of `SKIPS`."""
         head = flow.queue.head()
         if head is None:
+            if self._delayed is None:
+                self._delayed = _delayed(self._state)
             return DELAYED if flow.key in self._delayed else NOTHING
         if flow.state is FlowState.BLOCKED:
             return _cap(flow.parent)
@@ -108,14 +110,6 @@ def _next_ring(state: State) -> Ring | None:
         return next((ring for ring in state.rings.values() if ring.active), None)
     turn = state.turns.next()
     return turn[0] if turn is not None else None
-
-
-def _first_of(ring: Ring) -> Flow:
-    """Return the flow of a class whose visit is under way, or is next."""
-    if ring.current is not None:
-        return ring.current
-    active = (flow for flow in ring.flows.values() if flow.state is FlowState.ACTIVE)
-    return min(active, key=lambda flow: (flow.eligible, flow.place))
 
 
 def _cap(tenant: Tenant) -> str:
