@@ -22,6 +22,11 @@ class Arrival(NamedTuple):
     tokens: int  # > 0
     duration_ms: int  # > 0, in a slot
     estimate: int | None = None  # tokens, the producer's own guess
+    max_tokens: int | None = None  # tokens, an upper bound of the estimate
+    class_: str | None = None  # None: the policy's first
+    not_before_ms: int | None = None
+    deadline_ms: int | None = None
+    body_bytes: int = 0  # payload and headers
 
 
 class Costs(Protocol):
