@@ -1,129 +1,131 @@
-"""Schedulers behind one protocol: ours, and what it is compared with."""
+"""What ours is compared with, behind the same protocol.
+
+All have the same window, and find out that a run was lost when its lease runs out, as ours does: they differ in the
+order alone.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final
 
-from streams.core.inputs import SUCCEEDED, Completion, Input, SetPolicy, Submit
-from streams.core.policy import Leases, Policy, Window
-from streams.core.shard import Shard
-from streams.simulate.pool import Start
+from streams.core.policy import Leases
+from streams.simulate.scheduler import Lost, Scheduler, Start
 from streams.simulate.workload import Arrival
 
-# The core's time is since the epoch and starts after 0; a workload's starts at 0.
-_EPOCH_MS: Final = 1_000_000
-# Nothing fails in the pool, and nothing reports before it ends: no lease may run out.
-_NO_LEASE: Final = Leases(lease_ms=1 << 40, max_lease_ms=1 << 40)
+LEASE_MS: Final = Leases().lease_ms
 
 
-class Fifo:
-    """First come, first served: what a plain Kafka topic does."""
+class Baseline(Scheduler):
+    """A queue of some kind; a run that was lost goes back to its front. Costs are known exactly."""
 
-    def __init__(self) -> None:
-        self._queue: deque[Arrival] = deque()
+    def __init__(self, *, lease_ms: int = LEASE_MS) -> None:
+        """`lease_ms`: how long a lost run stays unnoticed."""
+        self._lease_ms = lease_ms
+        self._silent: deque[tuple[int, Arrival]] = deque()  # lost, with the end of its lease
 
     def advance(self, now_ms: int, arrived: Sequence[Arrival], ended: Sequence[Arrival], free: int) -> Sequence[Start]:
-        del now_ms, ended
-        self._queue.extend(arrived)
-        return [_exact(self._queue.popleft()) for _ in range(min(free, len(self._queue)))]
+        del ended
+        due = [arrival for _, arrival in takewhile(lambda silent: silent[0] <= now_ms, self._silent)]
+        for arrival in reversed(due):
+            self._silent.popleft()
+            self._put_back(arrival)
+        for arrival in arrived:
+            self._put(arrival)
+        starts: list[Start] = []
+        while len(starts) < free - len(self._silent):
+            taken = self._take()
+            if taken is None:
+                break
+            starts.append(Start(taken, taken.tokens))
+        return starts
+
+    def lose(self, now_ms: int, lost: Sequence[Lost]) -> None:
+        self._silent.extend((now_ms + self._lease_ms, each.arrival) for each in lost)
+
+    def next_timer_ms(self) -> int | None:
+        return self._silent[0][0] if self._silent else None
+
+    @abstractmethod
+    def _put(self, arrival: Arrival) -> None:
+        """Queue a run behind those of its queue."""
+
+    @abstractmethod
+    def _put_back(self, arrival: Arrival) -> None:
+        """Queue a run before those of its queue."""
+
+    @abstractmethod
+    def _take(self) -> Arrival | None:
+        """Return who is next; None if nothing is queued."""
 
 
-class RoundRobin:
+class Fifo(Baseline):
+    """First come, first served: what a plain Kafka topic does."""
+
+    def __init__(self, *, lease_ms: int = LEASE_MS) -> None:
+        super().__init__(lease_ms=lease_ms)
+        self._queue: deque[Arrival] = deque()
+
+    def _put(self, arrival: Arrival) -> None:
+        self._queue.append(arrival)
+
+    def _put_back(self, arrival: Arrival) -> None:
+        self._queue.appendleft(arrival)
+
+    def _take(self) -> Arrival | None:
+        return self._queue.popleft() if self._queue else None
+
+
+class RoundRobin(Baseline):
     """One run of each tenant in turn, whatever it costs and whatever its weight: fair in runs, not in tokens."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lease_ms: int = LEASE_MS) -> None:
+        super().__init__(lease_ms=lease_ms)
         self._queues: dict[str, deque[Arrival]] = {}
         self._turns: deque[str] = deque()  # tenants with something queued
 
-    def advance(self, now_ms: int, arrived: Sequence[Arrival], ended: Sequence[Arrival], free: int) -> Sequence[Start]:
-        del now_ms, ended
-        for arrival in arrived:
-            queue = self._queues.setdefault(arrival.tenant, deque())
-            if not queue:
-                self._turns.append(arrival.tenant)
-            queue.append(arrival)
-        starts: list[Start] = []
-        while self._turns and len(starts) < free:
-            tenant = self._turns.popleft()
-            queue = self._queues[tenant]
-            starts.append(_exact(queue.popleft()))
-            if queue:
-                self._turns.append(tenant)
-        return starts
+    def _put(self, arrival: Arrival) -> None:
+        self._queue_of(arrival).append(arrival)
+
+    def _put_back(self, arrival: Arrival) -> None:
+        self._queue_of(arrival).appendleft(arrival)
+
+    def _queue_of(self, arrival: Arrival) -> deque[Arrival]:
+        queue = self._queues.setdefault(arrival.tenant, deque())
+        if not queue:
+            self._turns.append(arrival.tenant)
+        return queue
+
+    def _take(self) -> Arrival | None:
+        if not self._turns:
+            return None
+        tenant = self._turns.popleft()
+        queue = self._queues[tenant]
+        taken = queue.popleft()
+        if queue:
+            self._turns.append(tenant)
+        return taken
 
 
-class NoRestraint:
+class NoRestraint(Baseline):
     """Whoever has most queued goes first: nothing restrains the greedy.
 
     The control of the fairness tests: a check that passes it checks nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, lease_ms: int = LEASE_MS) -> None:
+        super().__init__(lease_ms=lease_ms)
         self._queues: dict[str, deque[Arrival]] = {}
 
-    def advance(self, now_ms: int, arrived: Sequence[Arrival], ended: Sequence[Arrival], free: int) -> Sequence[Start]:
-        del now_ms, ended
-        for arrival in arrived:
-            self._queues.setdefault(arrival.tenant, deque()).append(arrival)
-        starts: list[Start] = []
-        while len(starts) < free:
-            longest = max(self._queues.items(), key=lambda item: (len(item[1]), item[0]), default=None)
-            if longest is None or not longest[1]:
-                break
-            starts.append(_exact(longest[1].popleft()))
-        return starts
+    def _put(self, arrival: Arrival) -> None:
+        self._queues.setdefault(arrival.tenant, deque()).append(arrival)
 
+    def _put_back(self, arrival: Arrival) -> None:
+        self._queues.setdefault(arrival.tenant, deque()).appendleft(arrival)
 
-class DeficitRoundRobin:
-    """Ours: the core itself, one shard, driven step by step as the real scheduler drives it."""
-
-    def __init__(self, policy: Policy, *, slots: int) -> None:
-        """`slots` becomes the window in runs; the rest of the policy holds as it is, but for its leases."""
-        own = replace(policy, window=Window(runs=slots, tokens=policy.window.tokens), leases=_NO_LEASE)
-        self.shard = Shard(0, 1)
-        self.shard.step([SetPolicy(0, own)], _EPOCH_MS)
-        self._waiting: dict[tuple[str, str], Arrival] = {}
-        self._attempts: dict[tuple[str, str], int] = {}  # in flight
-        self._position = 0
-
-    def advance(self, now_ms: int, arrived: Sequence[Arrival], ended: Sequence[Arrival], free: int) -> Sequence[Start]:
-        del free  # the core keeps its own window
-        inputs: list[Input] = [self._completion(arrival) for arrival in ended]
-        inputs += [self._submit(arrival) for arrival in arrived]
-        effects = self.shard.step(inputs, _EPOCH_MS + now_ms)
-        if effects.rejections:
-            refused = effects.rejections[0]
-            raise RuntimeError(f"the policy refuses part of the workload: {refused.reason}: {refused.detail}")
-        starts = []
-        for dispatch in effects.dispatches:
-            key = dispatch.tenant, dispatch.run_id
-            self._attempts[key] = dispatch.attempt
-            starts.append(Start(self._waiting.pop(key), dispatch.estimate))
-        return starts
-
-    def accounts(self) -> Mapping[str, tuple[int, int]]:
-        """Return (charged, actual) of each tenant, in tokens: equal once everything has been served."""
-        return {view.tenant: (view.charged, view.actual) for view in self.shard.snapshot().flows}
-
-    def _submit(self, arrival: Arrival) -> Submit:
-        self._position += 1
-        self._waiting[arrival.tenant, arrival.run_id] = arrival
-        return Submit(
-            self._position,
-            arrival.tenant,
-            arrival.run_id,
-            arrival.workflow,
-            estimate=arrival.estimate,
-            submitted_ms=_EPOCH_MS + arrival.at_ms,
-        )
-
-    def _completion(self, arrival: Arrival) -> Completion:
-        attempt = self._attempts.pop((arrival.tenant, arrival.run_id))
-        return Completion(0, arrival.tenant, arrival.run_id, attempt, SUCCEEDED, arrival.tokens)
-
-
-def _exact(arrival: Arrival) -> Start:
-    return Start(arrival, arrival.tokens)
+    def _take(self) -> Arrival | None:
+        longest = max(self._queues.items(), key=lambda item: (len(item[1]), item[0]), default=None)
+        return longest[1].popleft() if longest is not None and longest[1] else None

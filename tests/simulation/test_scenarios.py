@@ -11,7 +11,8 @@ from functools import cache
 
 import pytest
 
-from streams.simulate.pool import Scheduler, Served, play
+from streams.simulate.pool import Served, play
+from streams.simulate.scheduler import Scheduler
 from streams.simulate.schedulers import Fifo
 from streams.simulate.workload import Arrival
 from tests.builders import make_policy

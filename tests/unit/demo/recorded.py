@@ -10,8 +10,9 @@ from streams.core.inputs import STARTED, SUCCEEDED
 from streams.demo.deployment import REHEARSAL
 from streams.demo.records import Account, Filed, Handed, Records, Report
 from streams.demo.story import Story
-from streams.simulate.pool import Scheduler, Served, play
-from streams.simulate.schedulers import DeficitRoundRobin
+from streams.simulate.deficit_round_robin import DeficitRoundRobin
+from streams.simulate.pool import Served, play
+from streams.simulate.scheduler import Scheduler
 
 BEGIN_MS: Final = 1_700_000_000_000
 

@@ -7,9 +7,11 @@ import pytest
 
 from streams.core.policy import Policy, PriorityClass, TenantRules
 from streams.simulate.backlog import Contest, Interval
-from streams.simulate.pool import Scheduler, play
+from streams.simulate.deficit_round_robin import DeficitRoundRobin
+from streams.simulate.pool import play
 from streams.simulate.report import shares
-from streams.simulate.schedulers import DeficitRoundRobin, Fifo, NoRestraint, RoundRobin
+from streams.simulate.scheduler import Scheduler
+from streams.simulate.schedulers import Fifo, NoRestraint, RoundRobin
 from streams.simulate.workload import Arrival, HeavyTail, Load, make_workload
 
 SLOTS = 8

@@ -4,8 +4,10 @@ import pytest
 
 from streams.core.policy import Policy, TenantRules
 from streams.errors import ConfigError
-from streams.simulate.pool import Scheduler, Start, play
-from streams.simulate.schedulers import DeficitRoundRobin, Fifo, NoRestraint, RoundRobin
+from streams.simulate.deficit_round_robin import DeficitRoundRobin
+from streams.simulate.pool import play
+from streams.simulate.scheduler import Scheduler, Start
+from streams.simulate.schedulers import Fifo, NoRestraint, RoundRobin
 from streams.simulate.workload import Arrival, HeavyTail, Load, make_workload
 
 
