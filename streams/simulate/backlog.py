@@ -53,7 +53,7 @@ def find_contest(served: Iterable[Served]) -> Contest | None:
     known = backlogs(served)
     best: Interval | None = None
     for first, second in combinations(sorted(known), 2):
-        for common in _common(known[first], known[second]):
+        for common in overlaps(known[first], known[second]):
             if best is None or (-common.length_ms, common.from_ms) < (-best.length_ms, best.from_ms):
                 best = common
     if best is None:
@@ -74,7 +74,7 @@ def _intervals(steps: Sequence[tuple[int, int]]) -> list[Interval]:
     return found
 
 
-def _common(first: Sequence[Interval], second: Sequence[Interval]) -> Iterator[Interval]:
+def overlaps(first: Sequence[Interval], second: Sequence[Interval]) -> Iterator[Interval]:
     """Yield where both are, walking the two sorted lists once."""
     i = j = 0
     while i < len(first) and j < len(second):

@@ -4,16 +4,20 @@ Over any interval in which tenants i and j stay backlogged and unblocked (S: tok
 their true cost; f: weight; the rest as in the docstring of `streams.core`):
 
     |S_i / f_i - S_j / f_j|  <=  Q + (E + K_i D) / f_i + (E + K_j D) / f_j
+
+In all of it `served` is in the order of the decisions. E and D are taken over all of it, K over the tenant's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
-from streams.simulate.backlog import Contest
+from streams.simulate.backlog import Contest, Interval, backlogs, overlaps
 from streams.simulate.pool import Served
 
 
@@ -24,6 +28,7 @@ class Gap(NamedTuple):
     second: str
     observed: Fraction
     bound: Fraction
+    interval: Interval  # in which both were backlogged all the time
 
     @property
     def holds(self) -> bool:
@@ -32,27 +37,24 @@ class Gap(NamedTuple):
 
 
 def gaps(served: Sequence[Served], contest: Contest, weights: Mapping[str, int], quantum: int) -> list[Gap]:
-    """Return the gap of every pair of the contest's tenants.
-
-    `served` must be in the order of the decisions. E and D are taken over all of it, K over the tenant's.
-    """
-    largest = max(run.charge for run in served)
-    under = max(max(run.arrival.tokens - run.charge, 0) for run in served)
-    over = max(max(run.charge - run.arrival.tokens, 0) for run in served)
-    slack = {
-        name: Fraction(largest + most_in_flight(served, name) * (under + over), weights[name])
-        for name in contest.tenants
-    }
-    return [
-        Gap(first, second, _widest(served, contest, first, second, weights), quantum + slack[first] + slack[second])
-        for first, second in combinations(contest.tenants, 2)
-    ]
+    """Return the gap of every pair of the contest's tenants, over the contest."""
+    measure = _Measure(served, weights, quantum)
+    return [measure.gap(first, second, contest.interval) for first, second in combinations(contest.tenants, 2)]
 
 
-def most_in_flight(served: Sequence[Served], tenant: str) -> int:
+def gaps_everywhere(served: Sequence[Served], weights: Mapping[str, int], quantum: int) -> Iterator[Gap]:
+    """Yield the gap of every two tenants in every interval in which both were backlogged throughout."""
+    measure = _Measure(served, weights, quantum)
+    known = backlogs(served)
+    for first, second in combinations(sorted(known), 2):
+        for interval in overlaps(known[first], known[second]):
+            yield measure.gap(first, second, interval)
+
+
+def most_in_flight(served: Iterable[Served], tenant: str) -> int:
     """Return how many runs of the tenant were in flight at most; an end counts before a decision of the same moment."""
-    steps = [(run.decided_ms, 1) for run in served if run.arrival.tenant == tenant]
-    steps += [(run.ended_ms, -1) for run in served if run.arrival.tenant == tenant]
+    own = [run for run in served if run.arrival.tenant == tenant]
+    steps = [(run.decided_ms, 1) for run in own] + [(run.ended_ms, -1) for run in own]
     most = flying = 0
     for _, change in sorted(steps):
         flying += change
@@ -60,14 +62,37 @@ def most_in_flight(served: Sequence[Served], tenant: str) -> int:
     return most
 
 
-def _widest(
-    served: Sequence[Served], contest: Contest, first: str, second: str, weights: Mapping[str, int]
-) -> Fraction:
-    """Return the range in which the difference of services wanders: the largest gap over all parts of the interval."""
-    signed = {first: weights[second], second: -weights[first]}  # times both weights, to stay in integers
-    value = low = high = 0
-    for run in served:
-        if run.arrival.tenant in signed and contest.interval.contains(run.decided_ms):
+class _Measure:
+    """What the gaps of all pairs have in common."""
+
+    def __init__(self, served: Sequence[Served], weights: Mapping[str, int], quantum: int) -> None:
+        self._weights = weights
+        self._quantum = quantum
+        self._runs: dict[str, list[tuple[int, Served]]] = defaultdict(list)  # with their places in the order
+        for place, run in enumerate(served):
+            self._runs[run.arrival.tenant].append((place, run))
+        self._moments = {tenant: [run.decided_ms for _, run in runs] for tenant, runs in self._runs.items()}
+        largest = max((run.charge for run in served), default=0)
+        under = max((run.arrival.tokens - run.charge for run in served), default=0)
+        over = max((run.charge - run.arrival.tokens for run in served), default=0)
+        error = max(under, 0) + max(over, 0)
+        self._slack = {
+            tenant: Fraction(largest + most_in_flight((run for _, run in runs), tenant) * error, weights[tenant])
+            for tenant, runs in self._runs.items()
+        }
+
+    def gap(self, first: str, second: str, interval: Interval) -> Gap:
+        """Return the range in which the difference of services wanders: the largest gap over all parts of it."""
+        # Times both weights, to stay in integers.
+        signed = {first: self._weights[second], second: -self._weights[first]}
+        value = low = high = 0
+        for _, run in sorted(self._inside(first, interval) + self._inside(second, interval)):
             value += run.arrival.tokens * signed[run.arrival.tenant]
             low, high = min(low, value), max(high, value)
-    return Fraction(high - low, weights[first] * weights[second])
+        observed = Fraction(high - low, self._weights[first] * self._weights[second])
+        bound = self._quantum + self._slack[first] + self._slack[second]
+        return Gap(first, second, observed, bound, interval)
+
+    def _inside(self, tenant: str, interval: Interval) -> list[tuple[int, Served]]:
+        moments = self._moments[tenant]
+        return self._runs[tenant][bisect_left(moments, interval.from_ms) : bisect_left(moments, interval.until_ms)]

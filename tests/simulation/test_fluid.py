@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streams.simulate.fluid import Work, fluid
 from streams.simulate.oracle import max_min
-from tests.simulation.fluid import Work, fluid
 
 TENANTS = ("a", "b", "c")
 demands = st.fixed_dictionaries({tenant: st.integers(0, 1_000) for tenant in TENANTS})

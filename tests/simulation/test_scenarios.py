@@ -11,14 +11,14 @@ from functools import cache
 
 import pytest
 
+from streams.simulate.bound import gaps_everywhere
+from streams.simulate.fluid import Work, fluid
 from streams.simulate.pool import Served, play
 from streams.simulate.scheduler import Scheduler
 from streams.simulate.schedulers import Fifo
 from streams.simulate.workload import Arrival
 from tests.builders import make_policy
 from tests.simulation.core_scheduler import CoreScheduler
-from tests.simulation.fluid import Work, fluid
-from tests.simulation.gap import gaps
 from tests.simulation.scenarios import LASTS_MS, QUANTUM, SCENARIOS, SLOTS, Scenario
 
 CAPACITY = Fraction(SLOTS)  # tokens per ms
@@ -92,7 +92,7 @@ def test_a_scheduler_that_restrains_nothing_is_caught(name: str) -> None:
 def test_the_gap_of_any_two_stays_within_the_bound_at_all_times(name: str, seed: int) -> None:
     served, _ = played(name, seed)
     weights = {tenant: SCENARIOS[name].weight(tenant) for tenant in SCENARIOS[name].traffic}
-    found = list(gaps(served, weights, QUANTUM))
+    found = list(gaps_everywhere(served, weights, QUANTUM))
     assert found
     for gap in found:
         assert gap.observed <= gap.bound, gap
@@ -105,7 +105,8 @@ def test_the_gap_of_the_control_grows_beyond_the_bound(name: str) -> None:
     weights = {tenant: scenario.weight(tenant) for tenant in scenario.traffic}
     control: Scheduler = Fifo()
     assert any(
-        gap.observed > gap.bound for gap in gaps(play(scenario.arrivals(0), control, slots=SLOTS), weights, QUANTUM)
+        gap.observed > gap.bound
+        for gap in gaps_everywhere(play(scenario.arrivals(0), control, slots=SLOTS), weights, QUANTUM)
     )
 
 

@@ -11,6 +11,7 @@ from streams.demo.claims import judge, judged_tenants
 from streams.demo.measure import Figures, measure
 from streams.demo.records import Records
 from streams.demo.story import Story
+from streams.simulate.backlog import Interval
 from streams.simulate.bound import Gap
 from streams.simulate.schedulers import Fifo, RoundRobin
 from streams.simulate.waits import Waits
@@ -83,7 +84,9 @@ def test_a_share_off_by_more_than_five_percent(figures: Figures) -> None:
 
 
 def test_a_gap_above_its_bound(figures: Figures) -> None:
-    assert failing(replace(figures, gaps=[Gap("big", "large", Fraction(101), Fraction(100))])) == {"bound"}
+    assert failing(replace(figures, gaps=[Gap("big", "large", Fraction(101), Fraction(100), Interval(0, 1))])) == {
+        "bound"
+    }
 
 
 def test_without_a_contest_shares_and_bound_are_not_shown(figures: Figures) -> None:
