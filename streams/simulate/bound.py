@@ -79,6 +79,7 @@ class _Measure:
         self._slack = {
             tenant: Fraction(largest + most_in_flight((run for _, run in runs), tenant) * error, weights[tenant])
             for tenant, runs in self._runs.items()
+            if tenant in weights
         }
 
     def gap(self, first: str, second: str, interval: Interval) -> Gap:
