@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from streams.core.effects import Effects
 from streams.core.inputs import HEARTBEAT, SUCCEEDED, Completion, Input, SetPolicy, Submit
@@ -21,6 +22,13 @@ EPOCH_MS: Final = 1_000_000
 _Key = tuple[str, str]  # tenant, run_id
 
 
+class Stated(NamedTuple):
+    """A policy, and the moment from which it holds, in ms from the beginning of the workload."""
+
+    at_ms: int
+    policy: Policy
+
+
 def true_cost(arrival: Arrival) -> int:
     """Return what an honest worker says."""
     return arrival.tokens
@@ -34,11 +42,18 @@ class DeficitRoundRobin(Scheduler):
     """
 
     def __init__(
-        self, policy: Policy, *, slots: int | None, shards: int = 1, reported: Callable[[Arrival], int] = true_cost
+        self,
+        policy: Policy,
+        *,
+        slots: int | None,
+        shards: int = 1,
+        reported: Callable[[Arrival], int] = true_cost,
+        changes: Sequence[Stated] = (),
     ) -> None:
         """`slots` becomes the window in runs (None: without a limit); the rest of the policy holds as it is.
 
-        `reported`: what a worker says that a run has cost. Raises `ConfigError` for more shards than slots.
+        `reported`: what a worker says that a run has cost. `changes`: policies that follow, with their own windows, in
+        the order of their moments. Raises `ConfigError` for more shards than slots.
         """
         if shards <= 0 or (slots is not None and slots < shards):
             raise ConfigError("must be at least 1, and at most the number of slots", field="shards", value=shards)
@@ -46,6 +61,7 @@ class DeficitRoundRobin(Scheduler):
         self.shards = [Shard(number, shards) for number in range(shards)]
         for shard in self.shards:
             shard.step([SetPolicy(0, own)], EPOCH_MS)
+        self._changes = deque(enumerate(changes, start=1))
         self._reported = reported
         self._runs: dict[_Key, Arrival] = {}  # queued or in flight
         self._attempts: list[dict[_Key, int]] = [{} for _ in self.shards]  # in flight, by shard
@@ -56,20 +72,26 @@ class DeficitRoundRobin(Scheduler):
 
     def advance(self, now_ms: int, arrived: Sequence[Arrival], ended: Sequence[Arrival], free: int) -> Sequence[Start]:
         del free  # the core keeps its own window
-        # As in a step of the real one: reports first, then requests.
-        inputs: list[list[Input]] = [self._beats(number, EPOCH_MS + now_ms) for number in range(len(self.shards))]
-        due = [shard for shard, beats in enumerate(inputs) if beats]
+        # As in a step of the real one: policies first, then reports, then requests.
+        changes = self._due_changes(now_ms)
+        inputs: list[list[Input]] = [
+            [*changes, *self._beats(number, EPOCH_MS + now_ms)] for number in range(len(self.shards))
+        ]
+        due = [shard for shard, first in enumerate(inputs) if first]
         for lost in self._last_words:
             inputs[self._shard_of(lost.arrival)].append(self._report(lost.arrival, HEARTBEAT, lost.tokens))
         self._last_words.clear()
         for arrival in ended:
             inputs[self._shard_of(arrival)].append(self._finish(arrival))
+        arriving: list[dict[int, Arrival]] = [{} for _ in self.shards]
         for arrival in arrived:
-            inputs[self._shard_of(arrival)].append(self._submit(arrival))
+            submit = self._submit(arrival)
+            inputs[self._shard_of(arrival)].append(submit)
+            arriving[self._shard_of(arrival)][submit.position] = arrival
         starts: list[Start] = []
         for number, own in enumerate(inputs):
             if own or number in due or self._is_due(number, EPOCH_MS + now_ms):
-                starts += self._advance(number, own, now_ms)
+                starts += self._advance(number, own, arriving[number], now_ms)
         return starts
 
     def lose(self, now_ms: int, lost: Sequence[Lost]) -> None:
@@ -79,6 +101,7 @@ class DeficitRoundRobin(Scheduler):
 
     def next_timer_ms(self) -> int | None:
         timers = [at - EPOCH_MS for at in (shard.next_timer_ms() for shard in self.shards) if at is not None]
+        timers += [change.at_ms for _, change in self._changes][:1]
         return min(timers, default=None)
 
     def take_refusals(self) -> Sequence[Refusal]:
@@ -98,13 +121,18 @@ class DeficitRoundRobin(Scheduler):
         """Let one shard advance; `now_ms` is the core's time. Tests look closer here."""
         return shard.step(inputs, now_ms)
 
-    def _advance(self, number: int, inputs: Sequence[Input], now_ms: int) -> list[Start]:
+    def _advance(self, number: int, inputs: Sequence[Input], arriving: dict[int, Arrival], now_ms: int) -> list[Start]:
         effects = self.step(self.shards[number], inputs, EPOCH_MS + now_ms)
         for rejection in effects.rejections:
             key = rejection.tenant, rejection.run_id
+            at_the_door = arriving.pop(rejection.position, None)
+            if at_the_door is not None:  # its name may be that of a run that is queued or in flight
+                self._refusals.append(Refusal(at_the_door, now_ms, rejection.reason))
+                continue
             self._attempts[number].pop(key, None)  # its lease has run out, and there is no further attempt
             self._silent.discard(key)
             self._refusals.append(Refusal(self._runs.pop(key), now_ms, rejection.reason))
+        self._runs |= {_key(arrival): arrival for arrival in arriving.values()}
         starts = []
         for dispatch in effects.dispatches:
             key = dispatch.tenant, dispatch.run_id
@@ -130,9 +158,16 @@ class DeficitRoundRobin(Scheduler):
             if (tenant, run_id) not in self._silent
         ]
 
+    def _due_changes(self, now_ms: int) -> list[Input]:
+        """Return the policies that are stated by now and were not before."""
+        due: list[Input] = []
+        while self._changes and self._changes[0][1].at_ms <= now_ms:
+            version, change = self._changes.popleft()
+            due.append(SetPolicy(version, change.policy))
+        return due
+
     def _submit(self, arrival: Arrival) -> Submit:
         self._position += 1
-        self._runs[_key(arrival)] = arrival
         return Submit(
             self._position,
             arrival.tenant,

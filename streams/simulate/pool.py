@@ -6,7 +6,7 @@ for a time, as workers that die do, and the runs in them are lost: the scheduler
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -46,11 +46,12 @@ class Served(NamedTuple):
 
 
 class Played(NamedTuple):
-    """Everything that became of the arrivals: each is served or refused."""
+    """Everything that became of the arrivals: each is served, refused, or waits for ever."""
 
     served: tuple[Served, ...]  # in the order of the decisions
     lost: tuple[Lost, ...]  # attempts, in the order in which they were lost
     refused: tuple[Refusal, ...]
+    waiting: tuple[Arrival, ...] = ()  # kept back for good: their tenant is paused
 
 
 def play(
@@ -61,9 +62,9 @@ def play(
     handover_ms: int = 0,
     outages: Sequence[Outage] = (),
 ) -> tuple[Served, ...]:
-    """Return every arrival as it was served, in the order of the decisions. As `play_out`, but nothing may be refused.
+    """Return every arrival as it was served, in the order of the decisions. As `play_out`, but all must be served.
 
-    Raises `RuntimeError` if something is.
+    Raises `RuntimeError` if something is refused, or kept back while everything else stands still.
     """
     played = play_out(arrivals, scheduler, slots=slots, handover_ms=handover_ms, outages=outages)
     if played.refused:
@@ -71,6 +72,8 @@ def play(
         raise RuntimeError(
             f"the policy refuses part of the workload: {first.reason}: {first.arrival.run_id} of {first.arrival.tenant}"
         )
+    if played.waiting:
+        raise RuntimeError(f"{type(scheduler).__name__} served {len(played.served)} of {len(arrivals)} runs")
     return played.served
 
 
@@ -82,12 +85,13 @@ def play_out(
     handover_ms: int = 0,
     outages: Sequence[Outage] = (),
 ) -> Played:
-    """Play until every arrival, in order of time, is served or refused. No `slots`: as many as the scheduler fills.
+    """Play until every arrival, in order of time, is served or refused, or nothing can happen any more.
 
+    No `slots`: as many as the scheduler fills.
     Each decision takes `handover_ms` until its slot begins to work; the slot is held from the decision on. At each
     moment the ends come first, then the outages, then the arrivals. Who is handed out while slots are away waits for
     one. Raises `ConfigError` for no slots or an outage that cannot be, and `RuntimeError` if the scheduler starts what
-    it may not or keeps runs back while everything else stands still.
+    it may not.
     """
     pool = _Pool(_UNBOUNDED if slots is None else slots, handover_ms, outages)
     refused: list[Refusal] = []
@@ -117,9 +121,9 @@ def play_out(
         refused += refusals
         left -= len(ended) + len(refusals)
     served = tuple(pool.served[number] for number in sorted(pool.served))
-    if len(served) + len(refused) != len(arrivals):
-        raise RuntimeError(f"{type(scheduler).__name__} served {len(served)} of {len(arrivals)} runs")
-    return Played(served, tuple(pool.lost), tuple(refused))
+    waiting = Counter(arrivals) if len(served) + len(refused) < len(arrivals) else Counter()
+    waiting -= Counter(run.arrival for run in served) + Counter(refusal.arrival for refusal in refused)
+    return Played(served, tuple(pool.lost), tuple(refused), tuple(waiting.elements()))
 
 
 class _Pool:

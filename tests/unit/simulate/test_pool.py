@@ -2,10 +2,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from streams.core.policy import Policy, TenantRules
+from streams.core.policy import Policy, TenantRules, Window
 from streams.errors import ConfigError
-from streams.simulate.deficit_round_robin import DeficitRoundRobin
-from streams.simulate.pool import play
+from streams.simulate.deficit_round_robin import DeficitRoundRobin, Stated
+from streams.simulate.pool import play, play_out
 from streams.simulate.scheduler import Scheduler, Start
 from streams.simulate.schedulers import Fifo, NoRestraint, RoundRobin
 from streams.simulate.workload import Arrival, HeavyTail, Load, make_workload
@@ -107,3 +107,25 @@ def test_ours_settles_every_token() -> None:
     assert any(run.charge != run.arrival.tokens for run in served)
     spent = {name: sum(each.tokens for each in arrivals if each.tenant == name) for name in ("a", "b")}
     assert ours.accounts() == {name: (tokens, tokens) for name, tokens in spent.items()}
+
+
+def test_a_policy_that_follows_holds_from_its_moment() -> None:
+    one, two = Policy(quantum=10, window=Window(runs=1)), Policy(quantum=10, window=Window(runs=2))
+    ours = DeficitRoundRobin(one, slots=1, changes=[Stated(25, two)])
+    served = play([arrival(0, run=n) for n in range(4)], ours, slots=2)
+    assert [run.decided_ms for run in served] == [0, 10, 20, 25]
+
+
+def test_a_name_that_is_still_taken_is_refused_and_leaves_its_run_alone() -> None:
+    first, again = arrival(0), arrival(0)._replace(at_ms=5, tokens=77)
+    played = play_out([first, again], DeficitRoundRobin(Policy(quantum=10), slots=1), slots=1)
+    assert [run.arrival for run in played.served] == [first]
+    assert [(refusal.arrival, refusal.reason) for refusal in played.refused] == [(again, "duplicate")]
+
+
+def test_who_is_paused_for_good_is_told() -> None:
+    paused = Policy(quantum=10, window=Window(runs=1), default=TenantRules(paused=True))
+    ours = DeficitRoundRobin(Policy(quantum=10, window=Window(runs=1)), slots=1, changes=[Stated(5, paused)])
+    first, second = arrival(0, run=1), arrival(0, run=2)
+    played = play_out([first, second], ours, slots=1)
+    assert ([run.arrival for run in played.served], played.waiting) == ([first], (second,))
