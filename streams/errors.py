@@ -132,6 +132,23 @@ class StateUnreadable(FairstreamError):
     """The saved state of this shard cannot be read; do not serve it until it is repaired."""
 
 
+class CheckpointWrong(FairstreamError):
+    """A checkpoint is not what was written; replay from an earlier one, and find out who changed it."""
+
+
+# --- look for another source of what was recorded
+
+
+class NotReplayable(FairstreamError):
+    """What was recorded does not hold all that a replay needs; begin from a checkpoint, or ask who deleted it."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class ExportDamaged(FairstreamError):
+    """An exported file is not what its manifest says; fetch it again from where it was made."""
+
+
 # --- refuse something, and go on
 
 

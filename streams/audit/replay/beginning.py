@@ -1,0 +1,81 @@
+"""With what a replay begins: with nothing, or with the rows of a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from streams.audit.checkpoints import TOPIC, feet, latest_before, open_checkpoint
+from streams.core.shard import Shard
+from streams.errors import CheckpointWrong, NotReplayable
+from streams.intake import Source
+from streams.rows import StateHash, canonical, encode_key, row_key
+
+if TYPE_CHECKING:
+    from streams.audit.checkpoints import Checkpoint
+    from streams.audit.recording import Recording
+
+
+class Begun(NamedTuple):
+    """A shard before the first step that is replayed."""
+
+    core: Shard
+    hash: StateHash
+    step: int  # the last one that it knows of
+    applied: Mapping[str, int]  # topic -> offset of the last input applied
+    previous: str | None  # digest of the journal record of that step; None: not known
+    offset: int  # of the journal: records before it are of that step or earlier
+
+
+def begin(recording: Recording, shard: int, start: Checkpoint | None) -> Begun:
+    """Make the shard. Raises `CheckpointWrong`: its rows contradict each other."""
+    if start is None:
+        return Begun(Shard(shard, recording.shards), StateHash(), 0, {}, "", 0)
+    records = list(start.records())
+    state = StateHash()
+    for record in records:
+        key = encode_key(shard, row_key(record))
+        state.put(key, canonical(record, start.rows[key]))
+    try:
+        core = Shard.load(shard, recording.shards, records)
+    except ValueError as error:
+        raise CheckpointWrong(f"{start}: its rows contradict each other: {error}") from error
+    positions = start.positions
+    previous = "" if positions is None else positions.journal or None
+    applied = {} if positions is None else positions.applied
+    return Begun(core, state, start.step, applied, previous, start.foot.journal_end)
+
+
+def choose_start(recording: Recording, shard: int, *, since_ms: int | None, from_checkpoint: bool) -> Checkpoint | None:
+    """Return the checkpoint to begin with; None: the beginning.
+
+    With `since_ms` that is the last one at or before that time, if there is one; else with `from_checkpoint` the
+    first one after which no input has been deleted.
+
+    Raises:
+        NotReplayable: with `from_checkpoint`, there is none.
+        CheckpointWrong: it is not what was written.
+    """
+    if since_ms is not None:
+        found = latest_before(recording, shard, at_ms=since_ms)
+        if found is not None or not from_checkpoint:
+            return found
+    elif from_checkpoint:
+        found = _first_usable(recording, shard)
+    else:
+        return None
+    if found is None:
+        raise NotReplayable(f"shard {shard} has no checkpoint in {recording.prefix}{TOPIC} to begin with")
+    return found
+
+
+def _first_usable(recording: Recording, shard: int) -> Checkpoint | None:
+    low = {source.value: recording.bounds(source.value, shard)[0] for source in Source}
+    found = None
+    for offset, foot in feet(recording, shard):
+        checkpoint = open_checkpoint(recording, offset, foot)
+        applied = checkpoint.positions.applied if checkpoint.positions is not None else {}
+        if any(applied.get(topic, -1) + 1 < first for topic, first in low.items()):
+            break
+        found = checkpoint
+    return found
