@@ -19,12 +19,13 @@ from streams.app.inbox import Batch
 from streams.app.step import Stepper
 from streams.app.transaction import StepRecords
 from streams.audit.recording import MemoryRecording, Rec
-from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED, SetPolicy
+from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.policy import Leases, Limits, Policy, PriorityClass, TenantRules, Window
 from streams.errors import StepAborted
 from streams.intake import Source
 from streams.intake.unread import HEADERS, mark
 from streams.wire import (
+    AppliedPolicy,
     Assignment,
     PolicyChange,
     decode_dispatch,
@@ -170,7 +171,7 @@ class Recorder:
     _next: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     _touched: set[tuple[str, int]] = field(default_factory=set)
     _keep: bool = True
-    _stated: list[tuple[int, Policy]] = field(default_factory=list)  # offset
+    _stated: list[AppliedPolicy] = field(default_factory=list)
     _owners: dict[int, _Owner] = field(default_factory=dict)
     _writers: dict[int, _Topics] = field(default_factory=dict)
     _due: list[tuple[int, int, Assignment, str]] = field(default_factory=list)  # heap: ms, tiebreaker, status
@@ -227,7 +228,7 @@ class Recorder:
 
     def state_policy(self, policy: Policy) -> None:
         change = PolicyChange(policy, "an operator", self.now_ms)
-        self._stated.append((self._next["policy", 0], policy))
+        self._stated.append(AppliedPolicy(self._next["policy", 0], change.author, change.applied_ms, policy))
         self.write("policy", 0, policy.name.encode(), encode_policy(change))
         self._touched.clear()
 
@@ -341,7 +342,7 @@ class Recorder:
     def _step(self, shard: int, owner: _Owner) -> None:
         stepper = owner.stepper
         batches = list(self._batches(shard, owner))
-        changes = [SetPolicy(offset, policy) for offset, policy in self._stated if offset > stepper.core.policy_version]
+        changes = [each for each in self._stated if each.offset > stepper.core.policy_version]
         due = stepper.core.next_timer_ms() or NEVER
         if batches or changes or not stepper.arrived or due <= self.now_ms:
             stepper.step(batches, changes, max(self.now_ms, stepper.core.now_ms))

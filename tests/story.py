@@ -8,10 +8,9 @@ from typing import Any
 
 from streams.app.inbox import Batch
 from streams.app.step import Stepper
-from streams.core.inputs import SetPolicy
 from streams.core.policy import Policy
 from streams.intake import Source
-from streams.wire import Assignment, decode_dispatch, encode_cancel, encode_completion, encode_request
+from streams.wire import AppliedPolicy, Assignment, decode_dispatch, encode_cancel, encode_completion, encode_request
 from tests.integration.arithmetic import Evidence, assemble
 from tests.integration.topics import Seen
 from tests.unit.app.fakes import NAMES, FakeRecord, FakeWriter, load_from
@@ -24,7 +23,7 @@ class Story:
         self, policy: Policy, *, shards: int, now_ms: int = 1_000_000, topic_ids: Mapping[str, str] | None = None
     ) -> None:
         self.now_ms = now_ms
-        self._policy = SetPolicy(0, policy)
+        self._policy = AppliedPolicy(0, "tester", now_ms, policy)
         self._topics: dict[tuple[str, int], list[Seen]] = {}
         self._writers = [FakeWriter() for _ in range(shards)]
         self._shards: list[Stepper] = []
@@ -57,7 +56,7 @@ class Story:
         self.now_ms += after_ms
         for shard, stepper in enumerate(self._shards):
             batches = [self._unread(shard, stepper, source) for source in Source]
-            changes = [self._policy] if stepper.core.policy_version < self._policy.position else []
+            changes = [self._policy] if stepper.core.policy_version < self._policy.offset else []
             stepper.step([batch for batch in batches if batch.records], changes, self.now_ms)
             self._write(shard)
 

@@ -118,8 +118,8 @@ class Scheduler:
         def load() -> Stepper:
             self.policies.wait_until_read(should_stop)
             limits.refresh()
-            core, positions = state.load()
-            return Stepper(core, positions, writer, reader, shard=shard, undeliverable=limits.settle())
+            core, positions, rows = state.load()
+            return Stepper(core, positions, writer, reader, shard=shard, state=rows, undeliverable=limits.settle())
 
         return ShardParts(writer, load)
 

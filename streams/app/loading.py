@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams import clock
 from streams.app import collector
 from streams.app.continuity import Topics, next_reign
 from streams.app.door import Core, CoreType
+from streams.core import VERSION
 from streams.errors import ConfigError, DeploymentMoved, OwnershipLost, StateUnreadable, Unavailable
 from streams.intake import Source
 from streams.partition import bounds, open_reader, read_to_end
@@ -25,6 +26,8 @@ from streams.rows import (
     MovedRecord,
     PositionsRecord,
     RuntimeRow,
+    StateHash,
+    canonical,
     decode,
     decode_key,
     encode_key,
@@ -45,6 +48,14 @@ _RETRY_S: Final = 0.5
 _LOOK_EVERY: Final = 1_000  # rows: some ms
 # After it, Kafka may soon forget the deletions of what was read first.
 _READ_S: Final = STATE_DELETIONS_KEPT_MS / 1000 / 2
+
+
+class Loaded(NamedTuple):
+    """A shard as its rows say, and where it goes on."""
+
+    core: Core
+    positions: PositionsRecord  # of the new reign
+    state: StateHash  # of the rows
 
 
 class StateTopic:
@@ -74,7 +85,7 @@ class StateTopic:
         self._should_stop: Final = should_stop
         self._shards: Final = counts[Source.REQUESTS.value]
 
-    def load(self) -> tuple[Core, PositionsRecord]:
+    def load(self) -> Loaded:
         """Return the core and the positions of a new reign: the epoch is one more than the last one's.
 
         Raises:
@@ -95,16 +106,18 @@ class StateTopic:
                 _LOG.warning("streams.app.load_interrupted shard=%d: %s; trying again", self._shard, error)
                 clock.pause(_RETRY_S)
 
-    def _load(self) -> tuple[Core, PositionsRecord]:
+    def _load(self) -> Loaded:
         begun = clock.monotonic()
         with collector.quiet():
             with open_reader(self._kafka, f"{self._names.state}-loader") as consumer:
                 rows = self._read(consumer)
                 self._refuse_migrated(rows)
                 topics = Topics(self._counts, self._topic_ids(), lambda topic: bounds(consumer, topic, self._shard))
-                reign = next_reign(self._take_positions(rows), topics, self._names, self._shard)
+                last = self._take_positions(rows)
+                reign = next_reign(last, topics, self._names, self._shard)
             number = len(rows)
-            core = self._build(rows)
+            core, state = self._build(rows)
+            self._check(last, state)
         _LOG.info(
             "streams.app.loaded shard=%d rows=%d epoch=%d applied=%s seconds=%.2f",
             self._shard,
@@ -113,7 +126,7 @@ class StateTopic:
             reign.applied,
             clock.monotonic() - begun,
         )
-        return core, reign
+        return Loaded(core, reign, state)
 
     def _read(self, consumer: Consumer) -> dict[bytes, bytes]:
         """Return the last value of each key."""
@@ -166,7 +179,7 @@ class StateTopic:
                 value=self._kafka.prefix,
             )
 
-    def _records(self, rows: dict[bytes, bytes]) -> Iterator[Record]:
+    def _records(self, rows: dict[bytes, bytes], state: StateHash) -> Iterator[Record]:
         """Yield what the rows hold; they are used up, so that a large state is not in memory twice."""
         while rows:
             if len(rows) % _LOOK_EVERY == 0:
@@ -177,16 +190,30 @@ class StateTopic:
                 raise StateUnreadable(f"partition {self._shard} of {self._names.state} has a row of shard {shard}")
             record = decode(key, value)
             assert not isinstance(record, RuntimeRow), "its key is spelled in one way, and was taken out or refused"
+            state.put(key_bytes, canonical(record, value))
             yield record
+
+    def _check(self, last: PositionsRecord | None, state: StateHash) -> None:
+        """Raise `StateUnreadable` if a row is there too many, or too few, or is not what was written last.
+
+        Another version of the core may have written the same rows in other forms, and so have another hash for them.
+        """
+        if last is not None and last.core == VERSION and last.state != state.value:
+            raise StateUnreadable(
+                f"{self._names.state}, partition {self._shard}: its {len(state)} rows are not those that were written "
+                f"(their hash is {state.value}, not {last.state}): some are lost, or somebody else has changed them. "
+                "Restore it, or take what is left to new topics with `fairstream migrate shards`"
+            )
 
     def _go_on(self) -> None:
         if self._should_stop():
             raise OwnershipLost(f"shard {self._shard} is closed while it is loaded")
 
-    def _build(self, rows: dict[bytes, bytes]) -> Core:
+    def _build(self, rows: dict[bytes, bytes]) -> tuple[Core, StateHash]:
+        state = StateHash()
         if not rows:
-            return self._core(self._shard, self._shards)
+            return self._core(self._shard, self._shards), state
         try:
-            return self._core.load(self._shard, self._shards, self._records(rows))
+            return self._core.load(self._shard, self._shards, self._records(rows, state)), state
         except ValueError as error:
             raise StateUnreadable(f"the rows of shard {self._shard} contradict each other: {error}") from error

@@ -15,10 +15,9 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from streams import clock
-from streams.core.inputs import SetPolicy
 from streams.errors import BadRecord, FairstreamError, NotAuthorized, OwnershipLost, Unavailable, visible
 from streams.kafka import KafkaSettings, from_kafka
-from streams.wire import decode_policy
+from streams.wire import MAX_POLICY_BYTES, AppliedPolicy, decode_policy, policy_bytes
 
 _LOG: Final = logging.getLogger("streams.app.policy")
 
@@ -35,18 +34,23 @@ class PolicyFeed:
     """
 
     def __init__(self) -> None:
-        self._changes: deque[SetPolicy] = deque(maxlen=_KEPT)
+        self._changes: deque[tuple[AppliedPolicy, int]] = deque()  # with its bytes
         self._version = -1
 
-    def after(self, version: int) -> Sequence[SetPolicy]:
-        """Return the changes above an offset, in order. The shards ask before every step."""
+    def after(self, version: int) -> Sequence[AppliedPolicy]:
+        """Return the changes above an offset, in order; of many the last ones, that have room in one journal record.
+
+        The shards ask before every step.
+        """
         if version >= self._version:
             return ()
-        return [change for change in tuple(self._changes) if change.position > version]
+        return [change for change, _ in tuple(self._changes) if change.offset > version]
 
-    def add(self, change: SetPolicy) -> None:
-        self._changes.append(change)
-        self._version = change.position
+    def add(self, change: AppliedPolicy) -> None:
+        self._changes.append((change, policy_bytes(change.policy)))
+        while len(self._changes) > _KEPT or sum(size for _, size in self._changes) > MAX_POLICY_BYTES:
+            self._changes.popleft()
+        self._version = change.offset
 
 
 class PolicyReader(threading.Thread):
@@ -144,5 +148,5 @@ class PolicyReader(threading.Thread):
             return
         name, author = visible(change.policy.name), visible(change.author)
         _LOG.info("streams.app.policy_read offset=%d name=%s author=%s", offset, name, author)
-        self.feed.add(SetPolicy(offset, change.policy))
+        self.feed.add(AppliedPolicy(offset, change.author, change.applied_ms, change.policy))
         self._on_change()

@@ -17,10 +17,9 @@ from streams.app.shard_clock import ShardClock
 from streams.errors import ConfigError, FairstreamError, NotAuthorized, OwnershipLost, StepAborted, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
-    from streams.app.inbox import Batch
     from streams.app.policy_reader import PolicyFeed
     from streams.app.settings import Settings
     from streams.app.status import StatusPublisher
@@ -189,28 +188,27 @@ class ShardTask(threading.Thread):
                 self.inbox.wait(self._idle_s())
 
     def _advance(self) -> bool:
-        """Step if there is a reason to; return whether there was."""
-        batches = self.inbox.take(self._settings.max_step_inputs, self._settings.max_step_bytes)
-        if not batches and not self._due():
+        """Step if there is a reason to; return whether there was.
+
+        Policies are taken in alone: with all that may arrive for a step they have no room in its journal record.
+        """
+        changes = self._policies.after(self._stepper.core.policy_version)
+        batches = [] if changes else self.inbox.take(self._settings.max_step_inputs, self._settings.max_step_bytes)
+        if not batches and not changes and not self._due():
             return False
-        self._until_written(lambda: self._step(batches))
+        self._until_written(lambda: self._stepper.step(batches, changes, self._now_ms()))
         self._listener.on_done([batch.event for batch in batches if batch.event is not None])
         return True
 
-    def _step(self, batches: Sequence[Batch]) -> None:
-        changes = self._policies.after(self._stepper.core.policy_version)
-        self._stepper.step(batches, changes, self._now_ms())
-
     def _due(self) -> bool:
-        """Whether there is reason for a step without any record.
+        """Whether there is reason for a step without any input.
 
         A new reign begins with one at once: the core counts the time since the last step as an outage, in which no
         worker could be heard, and from now on they can.
         """
-        core = self._stepper.core
-        if not self._stepper.arrived or self._policies.after(core.policy_version):
+        if not self._stepper.arrived:
             return True
-        due = core.next_timer_ms()
+        due = self._stepper.core.next_timer_ms()
         return due is not None and due <= self._now_ms()
 
     def _now_ms(self) -> int:

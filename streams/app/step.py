@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streams.app.transaction import StepRecords
+from streams.core import VERSION
 from streams.core.inputs import Takeover
 from streams.intake import Source
 from streams.rows import PositionsRecord, encode, encode_key, row_key
@@ -14,11 +15,13 @@ from streams.wire import (
     OVERHEAD_BYTES,
     InputRange,
     Position,
+    Proof,
     encode_dispatch,
     encode_journal,
     encode_rejection,
     encode_revoke,
     encode_unreadable,
+    journal_digest,
 )
 
 if TYPE_CHECKING:
@@ -27,8 +30,10 @@ if TYPE_CHECKING:
     from streams.app.door import Core
     from streams.app.transaction import Writer
     from streams.core.effects import Effects
-    from streams.core.inputs import Input, SetPolicy, Undeliverable
+    from streams.core.inputs import Input, Undeliverable
     from streams.intake import InputBatch, Intake, Reader
+    from streams.rows import StateHash
+    from streams.wire import AppliedPolicy
 
 # Of a key that is not the tenant's: it is kept for people, and must fit.
 _MAX_KEY_BYTES: Final = 1_024
@@ -45,32 +50,36 @@ class Stepper:
         reader: Reader,
         *,
         shard: int,
+        state: StateHash,
         undeliverable: Sequence[Undeliverable] = (),
     ) -> None:
         """`positions` carries the epoch of this reign, which the first step announces to the core.
 
-        The first step takes out what is `undeliverable`, too.
+        `state` is the hash of the rows that the core was made from. The first step takes out what is `undeliverable`.
         """
         self.core: Final = core
         self.positions = positions
         self._writer: Final = writer
         self._reader: Final = reader
         self._shard: Final = shard
+        self._state: Final = state
         self._undeliverable = undeliverable
         self.arrived = False  # whether a step of this reign has been committed
         self._journal_key: Final = str(shard).encode()
 
-    def step(self, batches: Sequence[InputBatch], policies: Sequence[SetPolicy], now_ms: int) -> None:
+    def step(self, batches: Sequence[InputBatch], policies: Sequence[AppliedPolicy], now_ms: int) -> None:
         """Advance and commit. Raises what `Writer.write` raises; then nothing of the step has happened."""
         intake = self._reader.read(batches, self.positions.applied)
         takeover = [] if self.arrived else [Takeover(self.positions.epoch)]
-        given: list[Input] = [*takeover, *policies, *self._undeliverable, *intake.completions, *intake.requests]
+        given: list[Input] = [*takeover, *(each.given for each in policies), *self._undeliverable]
+        given += intake.completions
+        given += intake.requests
         effects = self.core.step(given, now_ms)
         effects.rejections += intake.refused
         for name, number in intake.counts.items():
             effects.counts[name] += number
-        positions = replace(self.positions, applied=intake.applied)
-        self._writer.write(self._encode(effects, intake, policies, positions))
+        records, positions = self._encode(effects, intake, policies)
+        self._writer.write(records)
         self.positions = positions
         self._undeliverable = ()
         self.arrived = True
@@ -83,9 +92,11 @@ class Stepper:
         return encode_key(self._shard, row_key(positions)), encode(positions)
 
     def _encode(
-        self, effects: Effects, intake: Intake, policies: Sequence[SetPolicy], positions: PositionsRecord
-    ) -> StepRecords:
-        shard, epoch, step = self._shard, positions.epoch, effects.step
+        self, effects: Effects, intake: Intake, policies: Sequence[AppliedPolicy]
+    ) -> tuple[StepRecords, PositionsRecord]:
+        """Return what is written, and the positions in it."""
+        before = self.positions
+        shard, epoch, step = self._shard, before.epoch, effects.step
         dispatches = [
             (dispatch.seq, dispatch.run_id.encode(), encode_dispatch(dispatch, shard, step, epoch))
             for dispatch in effects.dispatches
@@ -96,6 +107,12 @@ class Stepper:
                 for revoke in effects.revokes
             ]
             dispatches.sort()
+        rows = [
+            (encode_key(shard, key), None if record is None else encode(record))
+            for key, record in effects.changed.items()
+        ]
+        self._state.apply(rows)
+        state = self._state.value
         journal = encode_journal(
             effects,
             shard=shard,
@@ -105,18 +122,20 @@ class Stepper:
             takeover=not self.arrived,
             undeliverable=self._undeliverable,
             largest_body=self._reader.limits.largest_body,
+            policies=policies,
+            unread=intake.unread,
+            proof=Proof(VERSION, state, before.journal),
         )
-        return StepRecords(
+        positions = replace(before, applied=intake.applied, journal=journal_digest(journal), core=VERSION, state=state)
+        records = StepRecords(
             positions=self._row(positions),
-            rows=[
-                (encode_key(shard, key), None if record is None else encode(record))
-                for key, record in effects.changed.items()
-            ],
+            rows=rows,
             dispatches=[(key, value) for _, key, value in dispatches],
             rejections=self._rejections(effects, intake),
             forwards=intake.forwards,
             journal=(self._journal_key, journal),
         )
+        return records, positions
 
     def _rejections(self, effects: Effects, intake: Intake) -> list[tuple[bytes | None, bytes]]:
         """Encode what is refused; without the original bytes if it would not fit: its position tells where they are."""
@@ -143,9 +162,9 @@ class Stepper:
             rejections.append((record.key and record.key[:_MAX_KEY_BYTES], value))
         return rejections
 
-    def _ranges(self, intake: Intake, policies: Sequence[SetPolicy]) -> list[InputRange]:
+    def _ranges(self, intake: Intake, policies: Sequence[AppliedPolicy]) -> list[InputRange]:
         """Say what was applied, in the order of the step."""
-        ranges = [InputRange("policy", change.position, change.position) for change in policies]
+        ranges = [InputRange("policy", change.offset, change.offset) for change in policies]
         for source in Source:
             before, after = (applied.get(source.value, -1) for applied in (self.positions.applied, intake.applied))
             if after > before:

@@ -56,3 +56,7 @@ elsewhere    `resharding` over `rejoining`: another number of shards. `stock`: n
 to look at   `snapshot`, `run_view`, `waiting`; `gap`: the bound, measured while it works
 to rely on   `loading`: rows. `invariants` and `memory_checks`: all of it worked out again
 """
+
+from streams.core.version import VERSION
+
+__all__ = ["VERSION"]

@@ -14,11 +14,12 @@ from streams.core.effects import Rejection
 from streams.core.inputs import Cancel, Completion, Submit
 from streams.errors import BadRecord
 from streams.intake.records import Source
-from streams.intake.unread import check
+from streams.intake.unread import HEADERS, check
 from streams.wire import (
     FORWARDED,
     MAX_MESSAGE_BYTES,
     OVERHEAD_BYTES,
+    InputRange,
     decode_completion,
     decode_request,
     partition_for,
@@ -86,8 +87,17 @@ class Intake:
     requests: list[Submit | Cancel] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     forwards: list[Forward] = field(default_factory=list)
+    unread: list[InputRange] = field(
+        default_factory=list
+    )  # of the unreadable those that the topics don't show to be so
     refused: list[Rejection] = field(default_factory=list)  # runs that no topic would take
     counts: dict[str, int] = field(default_factory=dict)
+
+    def set_aside(self, given: Unreadable, first: int) -> None:
+        """Keep a record that can't be used, and note what the topics don't tell: from `first` up to its offset."""
+        self.unreadable.append(given)
+        self.unread.append(InputRange(given.source.value, first, given.record.offset))
+        self.count(UNREADABLE)
 
     def count(self, name: str, more: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + more
@@ -123,9 +133,15 @@ class Reader:
             if record.offset <= position:
                 intake.count(SKIPPED)
                 continue
-            position = record.offset
+            before, position = position, record.offset
             try:
                 check(record)
+            except BadRecord as error:
+                # It may stand for all of a batch, up to its offset.
+                first = position if record.headers[0][0] == HEADERS else before + 1
+                intake.set_aside(Unreadable(source, record, _bare(error)), first)
+                continue
+            try:
                 given = decode(record)
             except BadRecord as error:
                 intake.unreadable.append(Unreadable(source, record, _bare(error)))
@@ -158,8 +174,7 @@ class Reader:
             error = BadRecord(
                 f"too large to be forwarded to its tenant's shard: {size} bytes, {most} at most", field="value"
             )
-            intake.unreadable.append(Unreadable(source, record, error))
-            intake.count(UNREADABLE)
+            intake.set_aside(Unreadable(source, record, error), record.offset)
             return
         intake.forwards.append(
             Forward(

@@ -79,6 +79,12 @@ def encode(row: Row) -> bytes:
     return codec.encode(row)
 
 
+def canonical(row: Row, data: bytes) -> bytes:
+    """Return the value of a row in the newest form of its kind; `data` is how it was found."""
+    version = _WRITERS[type(row)].form.version
+    return data if data.startswith(b"[%d," % version) else encode(row)
+
+
 def decode(key: Key, data: bytes) -> Row:
     """Return the row that `key` and `data` hold, whichever form it was written in.
 

@@ -200,6 +200,21 @@ FORMS: Final[tuple[Form, ...]] = (
         },
     ),
     Form(
+        kind=POSITIONS,
+        version=3,
+        record=PositionsRecord,
+        key={},
+        value={
+            "epoch": int,
+            "applied": dict[str, int],
+            "partitions": dict[str, int],
+            "topics": dict[str, str],
+            "journal": str,
+            "core": int,
+            "state": str,
+        },
+    ),
+    Form(
         kind=MOVED,
         version=1,
         record=MovedRecord,

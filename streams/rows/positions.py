@@ -1,4 +1,4 @@
-"""Where a shard's inputs stand: a row of the runtime's own, written in the same transaction as the core's."""
+"""Where a shard's inputs and its journal stand: a row of the runtime's own, in the same transaction as the core's."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ class PositionsRecord:
     applied: dict[str, int] = field(default_factory=dict)  # topic -> last offset applied; absent: none yet
     partitions: dict[str, int] = field(default_factory=dict)  # topic -> its count when the state began
     topics: dict[str, str] = field(default_factory=dict)  # topic -> Kafka's id of it; absent: not known then
+    journal: str = ""  # `streams.wire.journal_digest` of the last journal record; "": none has been written
+    core: int = 0  # version of the core that has worked out `state`; 0: of before there was one
+    state: str = ""  # hash of the core's rows (`StateHash`) after the last step
 
 
 RuntimeRow = PositionsRecord | MovedRecord | FillingRecord  # of which the core knows nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +11,10 @@ import orjson
 
 from streams.core.effects import Effects, Revoke, Settlement
 from streams.core.inputs import Undeliverable
+from streams.core.policy_check import parse_policy
+from streams.core.policy_problems import PolicyInvalid
 from streams.errors import BadRecord
+from streams.wire.policies import AppliedPolicy, short_document
 from streams.wire.reading import Reader
 from streams.wire.schema import attribute_of
 from streams.wire.topics import MAX_MESSAGE_BYTES
@@ -57,6 +61,18 @@ class RefusedRun(NamedTuple):
     position: int  # the request's offset
 
 
+class Proof(NamedTuple):
+    """What ties a record to the state it speaks of and to the record before it.
+
+    A record that is altered, dropped, doubled or swapped breaks the chain at its place; the positions row has the
+    digest of the last one, and so the chain has an end.
+    """
+
+    core: int  # the version of the core that has decided
+    state: str  # hash of the shard's state after the step
+    previous: str  # `journal_digest` the journal record before; "": it is the first of its deployment
+
+
 class JournalEntry(NamedTuple):
     """One step."""
 
@@ -74,6 +90,11 @@ class JournalEntry(NamedTuple):
     counts: dict[str, int]
     undeliverable: tuple[Undeliverable, ...] = ()  # applied after the policies and before everything else
     largest_body: int | None = None  # bytes; of runs with more the requests were refused before the core; None: of none
+    policies: tuple[AppliedPolicy, ...] = ()  # the changes among the inputs, in order
+    unread: tuple[InputRange, ...] = ()  # inputs that were set aside, and the topics don't show why
+    core: int | None = None  # see `Proof`; None: written before there was one
+    state: str = ""
+    previous: str = ""
 
 
 def encode_journal(
@@ -86,6 +107,9 @@ def encode_journal(
     takeover: bool = False,
     undeliverable: Sequence[Undeliverable] = (),
     largest_body: int | None = None,
+    policies: Sequence[AppliedPolicy] = (),
+    unread: Sequence[InputRange] = (),
+    proof: Proof | None = None,
 ) -> bytes:
     """Return the journal's value for a step, of at most `STEP_BYTES`. Its key is the shard's number as text."""
     dispatches = effects.dispatches
@@ -97,6 +121,21 @@ def encode_journal(
         ]
     if largest_body is not None:
         rare["largest_body"] = largest_body
+    if policies:
+        rare["policies"] = [
+            {
+                "offset": each.offset,
+                "name": each.policy.name,
+                "author": each.author,
+                "applied_ms": each.applied_ms,
+                "policy": short_document(each.policy),
+            }
+            for each in policies
+        ]
+    if unread:
+        rare["unread"] = _ranges(unread)
+    if proof is not None:
+        rare |= proof._asdict()
     return orjson.dumps(
         {
             "shard": shard,
@@ -105,7 +144,7 @@ def encode_journal(
             "takeover": takeover,
             "now_ms": effects.now_ms,
             "policy_version": policy_version,
-            "inputs": [{"topic": topic, "first": first, "last": last} for topic, first, last in inputs],
+            "inputs": _ranges(inputs),
             "decisions": {
                 "seq": [dispatch.seq for dispatch in dispatches],
                 "tenant": [dispatch.tenant for dispatch in dispatches],
@@ -148,7 +187,36 @@ def decode_journal(value: bytes | None) -> JournalEntry:
         message.counts,
         tuple(Undeliverable(each.tenant, each.run_id, each.size, each.limit) for each in message.undeliverable),
         message.largest_body,
+        tuple(map(_policy, message.policies)),
+        tuple(InputRange(each.topic, each.first, each.last) for each in message.unread),
+        message.core,
+        message.state,
+        message.previous,
     )
+
+
+def journal_digest(value: bytes) -> str:
+    """Return the digest by which the journal record after `value` names it: SHA-256, in hexadecimal digits."""
+    return sha256(value).hexdigest()
+
+
+def _ranges(ranges: Iterable[InputRange]) -> list[dict[str, Any]]:
+    return [{"topic": topic, "first": first, "last": last} for topic, first, last in ranges]
+
+
+def _policy(message: Any) -> AppliedPolicy:
+    try:
+        document = orjson.loads(bytes(message.policy))
+    except orjson.JSONDecodeError as error:
+        raise BadRecord(f"not JSON: {error}", field="policies") from None
+    if not isinstance(document, dict):
+        raise BadRecord("not a policy document", field="policies", value=document)
+    try:
+        policy = parse_policy(document)
+    except PolicyInvalid as invalid:
+        first = invalid.problems[0]
+        raise BadRecord(first.message, field=f"policies.{first.where}", value=first.value) from None
+    return AppliedPolicy(message.offset, message.author, message.applied_ms, policy)
 
 
 def _columns(names: Sequence[str], rows: Sequence[object]) -> dict[str, list[Any]]:

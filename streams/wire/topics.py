@@ -62,6 +62,9 @@ OVERHEAD_BYTES: Final = 512
 # longest names there may be. The step is bounded so that they fit (`tests/unit/app/test_step_bounds.py`).
 STEP_BYTES: Final = 8 * 1024 * 1024
 
+# What the policies that a step applies may take of its journal record. Such a step takes nothing else in.
+MAX_POLICY_BYTES: Final = 3 * 1024 * 1024
+
 # How long a deletion is kept in the state topic once it has been compacted. A reader that takes longer may have seen a
 # row and miss that it was deleted: the loader gives up before. Longer means that a takeover reads more that is dead.
 STATE_DELETIONS_KEPT_MS: Final = 10 * 60_000

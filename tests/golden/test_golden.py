@@ -31,9 +31,11 @@ from streams.rows import (
 )
 from streams.rows.forms import FORMS, Form
 from streams.wire import (
+    AppliedPolicy,
     InputRange,
     PolicyChange,
     Position,
+    Proof,
     decode_completion,
     decode_dispatch,
     decode_journal,
@@ -132,10 +134,19 @@ ROWS: dict[str, Row] = {
 }
 
 
-# Rows as a later version of their kind holds them.
-LATER_ROWS: dict[str, Row] = {
-    "positions": PositionsRecord(
+# Rows as the later versions of their kind hold them.
+LATER_ROWS: dict[tuple[str, int], Row] = {
+    ("positions", 2): PositionsRecord(
         2, {"requests": 41, "completions": 30}, {"requests": 4, "dispatch": 8}, {"requests": "PCbJq3nxQqCrDzkTIvg3Kw"}
+    ),
+    ("positions", 3): PositionsRecord(
+        2,
+        {"requests": 41, "completions": 30},
+        {"requests": 4, "dispatch": 8},
+        {"requests": "PCbJq3nxQqCrDzkTIvg3Kw"},
+        journal="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        core=1,
+        state="cae66941d9efbd404e4d88758ea67670",
     ),
 }
 
@@ -151,7 +162,7 @@ def messages_file() -> dict[str, str]:
 
 
 def row(form: Form) -> Row:
-    return (ROWS if form.version == 1 else LATER_ROWS)[form.kind]
+    return ROWS[form.kind] if form.version == 1 else LATER_ROWS[form.kind, form.version]
 
 
 def name_of(form: Form) -> str:
@@ -235,6 +246,20 @@ MESSAGES: dict[str, bytes] = {
         ],
         largest_body=1_038_860,
     ),
+    "journal, proved": encode_journal(
+        Effects(step=14, now_ms=1_764_000_000_200),
+        shard=3,
+        epoch=2,
+        policy_version=8,
+        inputs=[InputRange("policy", 8, 8), InputRange("requests", 89, 97)],
+        policies=[AppliedPolicy(8, "ann", 1_764_000_000_000, POLICY)],
+        unread=[InputRange("requests", 90, 90), InputRange("requests", 94, 97)],
+        proof=Proof(
+            core=1,
+            state="cae66941d9efbd404e4d88758ea67670",
+            previous="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        ),
+    ),
     "rejection, left out": encode_rejection(
         Rejection("acme.com", "r/4", "dead_lettered", "failed", 3, 3, None, 88, b"", left_out=900_000),
         Position("runs.requests", 3, 88),
@@ -253,6 +278,7 @@ READERS: dict[str, Any] = {
     "policy": decode_policy,
     "journal": decode_journal,
     "journal, undeliverable": decode_journal,
+    "journal, proved": decode_journal,
     "rejection, left out": decode_rejection,
 }
 

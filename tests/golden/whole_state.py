@@ -20,10 +20,10 @@ from streams.app.inbox import Batch
 from streams.app.step import Stepper
 from streams.app.transaction import StepRecords
 from streams.core.policy import Leases, Policy, PriorityClass, TenantRules, Window
-from streams.core.records import Record
+from streams.core.records import Record, key_of
 from streams.core.shard import Shard
 from streams.intake import Reader, Source
-from streams.rows import PositionsRecord, Row, RuntimeRow, decode, decode_key
+from streams.rows import PositionsRecord, Row, RuntimeRow, StateHash, decode, decode_key, encode, encode_key
 from streams.wire import encode_completion, encode_request, partition_for
 from tests.story import Story
 from tests.unit.app.fakes import NAMES, FakeRecord, FakeWriter
@@ -138,7 +138,8 @@ def next_step(shard: Shard, positions: PositionsRecord, inputs: Iterable[dict[st
     for each in inputs:
         record = FakeRecord(each["offset"], each["value"].encode(), each["key"].encode(), now_ms)
         batches[each["topic"]].records = [*batches[each["topic"]].records, record]
-    stepper = Stepper(shard, reign, writer, Reader(NAMES, SHARD, SHARDS), shard=SHARD)
+    state = StateHash.of((encode_key(SHARD, key_of(each)), encode(each)) for each in shard.dump())
+    stepper = Stepper(shard, reign, writer, Reader(NAMES, SHARD, SHARDS), shard=SHARD, state=state)
     stepper.step([*batches.values()], (), now_ms)
     return writer.written[0]
 

@@ -31,7 +31,9 @@ def _make_parts(self: Scheduler, shard: int, *more: Any) -> ShardParts:
 
 def _with_the_core_of(earlier: Stepper, stepper: Stepper) -> Stepper:
     positions = replace(earlier.positions, epoch=stepper.positions.epoch)
-    return Stepper(earlier.core, positions, stepper._writer, stepper._reader, shard=stepper._shard)
+    return Stepper(
+        earlier.core, positions, stepper._writer, stepper._reader, shard=stepper._shard, state=earlier._state
+    )
 
 
 _rightly = Scheduler._make_parts

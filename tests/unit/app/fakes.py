@@ -12,7 +12,7 @@ from streams.app.transaction import StepRecords
 from streams.core.records import Record
 from streams.core.shard import Shard
 from streams.intake import Reader, Source
-from streams.rows import POSITIONS, PositionsRecord, RuntimeRow, decode, decode_key
+from streams.rows import POSITIONS, PositionsRecord, RuntimeRow, StateHash, canonical, decode, decode_key
 from streams.wire import encode_completion, encode_request, partition_for, topic_names
 
 NAMES = topic_names("runs.")
@@ -98,6 +98,7 @@ def load_from(writer: FakeWriter, shard: int = 0, shards: int = 1) -> Callable[[
     def load() -> Stepper:
         positions = PositionsRecord(epoch=0, applied={}, partitions={"requests": shards, "completions": shards})
         records: list[Record] = []
+        state = StateHash()
         for key_bytes, value in writer.rows.items():
             _, key = decode_key(key_bytes)
             row = decode(key, value)
@@ -107,8 +108,9 @@ def load_from(writer: FakeWriter, shard: int = 0, shards: int = 1) -> Callable[[
             else:
                 assert not isinstance(row, RuntimeRow)
                 records.append(row)
+                state.put(key_bytes, canonical(row, value))
         core = Shard.load(shard, shards, records) if records else Shard(shard, shards)
         reign = replace(positions, epoch=positions.epoch + 1)
-        return Stepper(core, reign, writer, Reader(NAMES, shard, shards), shard=shard)
+        return Stepper(core, reign, writer, Reader(NAMES, shard, shards), shard=shard, state=state)
 
     return load

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,12 +9,24 @@ from confluent_kafka import KafkaError
 
 from streams import partition
 from streams.app import loading
-from streams.app.loading import StateTopic
+from streams.app.loading import Loaded, StateTopic
+from streams.core import VERSION
+from streams.core.records import FlowRecord, HistoryRecord
 from streams.core.shard import Shard
 from streams.errors import ConfigError, DeploymentMoved, FairstreamError, OwnershipLost, StateUnreadable, Unavailable
 from streams.kafka import KafkaSettings
-from streams.rows import FillingRecord, MovedRecord, PositionsRecord, encode, encode_key, row_key
-from streams.wire import TOPICS
+from streams.rows import (
+    POSITIONS,
+    FillingRecord,
+    MovedRecord,
+    PositionsRecord,
+    decode,
+    decode_key,
+    encode,
+    encode_key,
+    row_key,
+)
+from streams.wire import TOPICS, decode_journal, journal_digest
 from tests.unit.app.fakes import NAMES, FakeWriter, load_from, request, requests
 
 COUNTS = {"requests": 1, "completions": 1}
@@ -69,7 +82,7 @@ def load(
     ends: dict[str, tuple[int, int]] | None = None,
     counts: dict[str, int] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> tuple[Any, PositionsRecord]:
+) -> Loaded:
     consumer = FakeConsumer(list(chunks), ends or ENDS)
     seen: list[dict[str, Any]] = []
 
@@ -106,7 +119,7 @@ END = [FakeMessage(error=EOF)]
 
 
 def test_an_empty_topic_is_a_fresh_shard(monkeypatch: pytest.MonkeyPatch) -> None:
-    core, reign = load(monkeypatch, END)
+    core, reign, _ = load(monkeypatch, END)
     assert reign == PositionsRecord(epoch=1, applied={}, partitions=COUNTS)
     assert core.snapshot().shard.step == 0
 
@@ -116,13 +129,13 @@ def test_the_last_value_of_each_row_counts_and_a_new_epoch_begins(monkeypatch: p
     history = [row for step in writer.written for row in [*step.rows, step.positions]]
     older = [(key, b"[1]") for key, _ in history]  # overwritten below
     gone: list[Row] = [(encode_key(0, ("run", "a", "b")), b"x"), (encode_key(0, ("run", "a", "b")), None)]
-    core, reign = load(monkeypatch, messages(*older, *gone), [], messages(*history), END)
-    assert reign == PositionsRecord(epoch=2, applied={"requests": 2}, partitions=COUNTS)
+    core, reign, _ = load(monkeypatch, messages(*older, *gone), [], messages(*history), END)
+    assert (reign.epoch, reign.applied, reign.partitions) == (2, {"requests": 2}, COUNTS)
     assert core.snapshot().shard.flight_runs == 3
 
 
 def test_nothing_after_the_end_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, reign = load(monkeypatch, [*messages(positions({"requests": 4})), *END], messages((b"later", b"x")))
+    reign = load(monkeypatch, [*messages(positions({"requests": 4})), *END], messages((b"later", b"x"))).positions
     assert reign.epoch == 5
 
 
@@ -135,6 +148,53 @@ def test_rows_that_contradict_each_other_are_refused(monkeypatch: pytest.MonkeyP
     rows = {key: value for key, value in lived().rows.items() if b'"flow"' not in key}
     with pytest.raises(StateUnreadable, match="contradict"):
         load(monkeypatch, messages(*rows.items()), END)
+
+
+def mended(rows: dict[bytes, bytes], **changes: Any) -> dict[bytes, bytes]:
+    """The rows with other positions."""
+    key = encode_key(0, (POSITIONS,))
+    found = decode((POSITIONS,), rows[key])
+    assert isinstance(found, PositionsRecord)
+    return rows | {key: encode(replace(found, **changes))}
+
+
+def test_the_chain_and_the_hash_go_on_where_the_last_owner_left_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = lived()
+    _, reign, state = load(monkeypatch, messages(*writer.rows.items()), END)
+    journal = writer.written[-1].journal
+    assert journal is not None
+    assert reign.journal == journal_digest(journal[1])
+    assert reign.state == state.value == decode_journal(journal[1]).state
+
+
+def test_a_state_that_has_lost_a_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of some rows nothing else would tell: the history of a workflow, the memory of a run that has ended."""
+    rows = lived().rows
+    for key in rows:
+        if b'"positions"' not in key:
+            left = {other: value for other, value in rows.items() if other != key}
+            with pytest.raises(StateUnreadable, match=r"partition 0: its \d+ rows are not those|contradict"):
+                load(monkeypatch, messages(*left.items()), END)
+
+
+def test_a_state_in_which_somebody_has_changed_or_added_a_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, history = lived().rows, HistoryRecord("acme", "other", count=1, mean_fp=1 << 16)
+    added = rows | {encode_key(0, row_key(history)): encode(history)}
+    key = next(key for key in rows if b'"flow"' in key)
+    flow = decode(decode_key(key)[1], rows[key])
+    assert isinstance(flow, FlowRecord)
+    changed = rows | {key: encode(replace(flow, deficit=flow.deficit + 1))}
+    for wrong in (added, changed):
+        with pytest.raises(StateUnreadable, match="rows are not those that were written"):
+            load(monkeypatch, messages(*wrong.items()), END)
+
+
+def test_what_another_version_of_the_core_has_counted_is_not_held_against_the_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may have written them in other forms."""
+    rows = mended(lived().rows, core=VERSION + 1, state="f" * 32)
+    assert load(monkeypatch, messages(*rows.items()), END).positions.core == VERSION + 1
 
 
 def test_rows_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +210,7 @@ def test_an_input_that_was_made_anew_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN])
 def test_a_broker_that_restarts_is_waited_for(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    _, reign = load(monkeypatch, [FakeMessage(error=KafkaError(code, "down"))], END)
+    reign = load(monkeypatch, [FakeMessage(error=KafkaError(code, "down"))], END).positions
     assert reign.epoch == 1
 
 
@@ -172,7 +232,7 @@ def test_a_load_that_is_interrupted_begins_again(
 ) -> None:
     monkeypatch.setattr(partition, "_SILENCE_S", -1.0)
     monkeypatch.setattr(loading, "_RETRY_S", 0.0)
-    _, reign = load(monkeypatch, [], messages(positions({"requests": 4})), [], [*messages(positions({})), *END])
+    reign = load(monkeypatch, [], messages(positions({"requests": 4})), [], [*messages(positions({})), *END]).positions
     assert reign == PositionsRecord(epoch=5, applied={}, partitions=COUNTS)
     assert caplog.text.count("streams.app.load_interrupted") == 2
 

@@ -9,15 +9,14 @@ from confluent_kafka import KafkaError
 from streams import clock
 from streams.app import policy_reader
 from streams.app.policy_reader import PolicyFeed, PolicyReader
-from streams.core.inputs import SetPolicy
 from streams.core.policy import Policy
 from streams.errors import FairstreamError, NotAuthorized, OwnershipLost, Unavailable
 from streams.kafka import KafkaSettings
-from streams.wire import PolicyChange, encode_policy
+from streams.wire import AppliedPolicy, PolicyChange, encode_policy
 
 
-def change(position: int) -> SetPolicy:
-    return SetPolicy(position, Policy(name=f"policy-{position}"))
+def change(position: int) -> AppliedPolicy:
+    return AppliedPolicy(position, "ann", 1_000, Policy(name=f"policy-{position}"))
 
 
 def test_a_feed_gives_what_came_after_a_version_in_order() -> None:
@@ -25,8 +24,8 @@ def test_a_feed_gives_what_came_after_a_version_in_order() -> None:
     assert feed.after(-1) == ()
     for position in (0, 3, 4):
         feed.add(change(position))
-    assert [each.position for each in feed.after(-1)] == [0, 3, 4]
-    assert [each.position for each in feed.after(3)] == [4]
+    assert [each.offset for each in feed.after(-1)] == [0, 3, 4]
+    assert [each.offset for each in feed.after(3)] == [4]
     assert feed.after(4) == ()
     assert feed.after(99) == ()
 
@@ -35,7 +34,7 @@ def test_a_feed_keeps_the_newest_changes_only() -> None:
     feed = PolicyFeed()
     for position in range(1_000):
         feed.add(change(position))
-    kept = [each.position for each in feed.after(-1)]
+    kept = [each.offset for each in feed.after(-1)]
     assert kept == list(range(1_000 - len(kept), 1_000))
     assert len(kept) < 100
 
@@ -91,7 +90,7 @@ def test_it_reads_to_the_end_and_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     topic = Topic(monkeypatch, state(0, "first"), Message(1), state(2, "second"), END)
     topic.reader.start()
     topic.reader.wait_until_read()
-    assert [(each.position, each.policy.name) for each in topic.reader.feed.after(-1)] == [(0, "first"), (2, "second")]
+    assert [(each.offset, each.policy.name) for each in topic.reader.feed.after(-1)] == [(0, "first"), (2, "second")]
     assert topic.changes == 2
     topic.reader.close()
     assert topic.closed.wait(5)

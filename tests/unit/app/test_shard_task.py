@@ -14,7 +14,6 @@ from streams import clock
 from streams.app.policy_reader import PolicyFeed
 from streams.app.settings import Settings
 from streams.app.shard_task import Listener, ShardParts, ShardTask
-from streams.core.inputs import SetPolicy
 from streams.core.policy import Leases, Policy
 from streams.core.snapshot import ShardSnapshot
 from streams.errors import (
@@ -26,7 +25,7 @@ from streams.errors import (
     StepAborted,
     Unavailable,
 )
-from streams.wire import JournalEntry, decode_journal
+from streams.wire import AppliedPolicy, JournalEntry, decode_journal
 from tests.unit.app.fakes import FakeWriter, load_from, request, requests
 
 DEADLINE_S = 10.0
@@ -362,7 +361,7 @@ def test_a_load_under_way_is_told_of_the_closing() -> None:
 
 def test_a_policy_change_causes_a_step_and_is_its_input(stage: Stage) -> None:
     open_(stage)
-    stage.policies.add(SetPolicy(3, Policy(name="new")))
+    stage.policies.add(AppliedPolicy(3, "ann", 1_000, Policy(name="new")))
     stage.task.inbox.wake()
     eventually(lambda: len(stage.writer.written) == 2, "a step")
     assert stage.entries[1].policy_version == 3
@@ -372,7 +371,7 @@ def test_a_policy_change_causes_a_step_and_is_its_input(stage: Stage) -> None:
 def test_a_timer_causes_a_step(stage: Stage) -> None:
     open_(stage)
     leases = Leases(lease_ms=50, max_lease_ms=50, backoff_ms=0, max_attempts=2)
-    stage.policies.add(SetPolicy(0, Policy(leases=leases)))
+    stage.policies.add(AppliedPolicy(0, "ann", 1_000, Policy(leases=leases)))
     stage.task.inbox.put(requests(request(0)))
     eventually(lambda: sum(len(step.dispatches) for step in stage.writer.written) == 2, "a second attempt")
 

@@ -1,21 +1,27 @@
+from dataclasses import replace
+
 import pytest
 
 from streams.app.limits import TopicLimits
 from streams.app.step import Stepper
-from streams.core.inputs import SetPolicy, Undeliverable
+from streams.core import VERSION
+from streams.core.inputs import Undeliverable
 from streams.core.policy import Policy, Window
 from streams.core.shard import Shard
 from streams.errors import StepAborted
-from streams.intake import Reader
-from streams.rows import PositionsRecord, decode, decode_key
+from streams.intake import Reader, unread
+from streams.rows import PositionsRecord, StateHash, decode, decode_key
 from streams.wire import (
+    AppliedPolicy,
     Assignment,
+    JournalEntry,
     Revocation,
     decode_dispatch,
     decode_journal,
     decode_rejection,
     encode_cancel,
     encode_request,
+    journal_digest,
 )
 from tests.unit.app.fakes import NAMES, FakeRecord, FakeWriter, completion, completions, load_from, request, requests
 
@@ -28,6 +34,10 @@ def writer() -> FakeWriter:
 @pytest.fixture
 def stepper(writer: FakeWriter) -> Stepper:
     return load_from(writer)()
+
+
+def journal(writer: FakeWriter) -> list[JournalEntry]:
+    return [decode_journal(step.journal[1]) for step in writer.written if step.journal]
 
 
 def test_a_step_writes_rows_dispatches_journal_and_positions_together(stepper: Stepper, writer: FakeWriter) -> None:
@@ -46,12 +56,17 @@ def test_a_step_writes_rows_dispatches_journal_and_positions_together(stepper: S
     assert [each.run_id for each in entry.decisions] == ["run-0", "run-1"]
     assert decode_key(step.positions[0]) == (0, ("positions",))
     assert decode(("positions",), step.positions[1]) == PositionsRecord(
-        epoch=1, applied={"requests": 1}, partitions={"requests": 1, "completions": 1}
+        epoch=1,
+        applied={"requests": 1},
+        partitions={"requests": 1, "completions": 1},
+        journal=journal_digest(value),
+        core=VERSION,
+        state=entry.state,
     )
 
 
 def test_inputs_are_applied_policy_first_then_completions_then_requests(stepper: Stepper, writer: FakeWriter) -> None:
-    one = SetPolicy(7, Policy(window=Window(runs=1)))
+    one = AppliedPolicy(7, "ann", 500, Policy(window=Window(runs=1)))
     stepper.step([requests(request(0))], [one], 1_000)
     # The completion frees the only place, so the request behind it in arrival is served in the same step.
     stepper.step([requests(request(1)), completions(completion(0, "run-0"))], (), 2_000)
@@ -116,6 +131,42 @@ def test_a_new_reign_announces_itself_until_a_step_of_it_is_written(writer: Fake
     ]
 
 
+def test_what_replay_cannot_find_elsewhere_is_in_the_journal(stepper: Stepper, writer: FakeWriter) -> None:
+    """The policy topic is compacted, and no client can read what a mark stands for."""
+    stated = [AppliedPolicy(offset, "ann", 500 + offset, Policy(quantum=offset)) for offset in (7, 9)]
+    headless = replace(request(1), headers=unread.mark(unread.HEADERS, "not UTF-8"))
+    rest = replace(request(8), headers=unread.mark(unread.BATCH, "snappy it is not"))
+    stepper.step([requests(request(0), headless, request(2), FakeRecord(3, b"{"), rest)], stated, 1_000)
+    entry = journal(writer)[0]
+    assert entry.policies == tuple(stated)
+    assert entry.unread == (("requests", 1, 1), ("requests", 4, 8))
+    assert entry.counts["unreadable"] == 3
+
+
+def test_each_record_names_the_one_before_and_the_positions_name_the_last(writer: FakeWriter) -> None:
+    first = load_from(writer)()
+    first.step([requests(request(0))], (), 1_000)
+    first.step([requests(request(1))], (), 1_001)
+    writer.failures.append(StepAborted())
+    with pytest.raises(StepAborted):
+        first.step([requests(request(2), request(3))], (), 1_002)
+    second = load_from(writer)()  # it knows nothing but the rows
+    second.confirm()
+    second.step([requests(request(2))], (), 1_003)
+    values = [step.journal[1] for step in writer.written if step.journal]
+    assert [entry.previous for entry in journal(writer)] == ["", *map(journal_digest, values[:-1])]
+    assert second.positions.journal == journal_digest(values[-1])
+
+
+def test_the_state_of_each_record_is_that_of_the_rows(writer: FakeWriter) -> None:
+    stepper = load_from(writer)()
+    for offset in range(3):
+        stepper.step([requests(request(offset)), completions(completion(offset, f"run-{offset - 1}"))], (), offset)
+        rows = {key: value for key, value in writer.rows.items() if b'"positions"' not in key}
+        assert journal(writer)[-1].state == StateHash.of(rows.items()).value == stepper.positions.state
+    assert len({entry.state for entry in journal(writer)}) == 3
+
+
 def test_to_confirm_is_to_write_the_positions_and_nothing_else(stepper: Stepper, writer: FakeWriter) -> None:
     stepper.step([requests(request(0))], (), 1_000)
     stepper.confirm()
@@ -131,7 +182,7 @@ def limited(writer: FakeWriter, **stated: int) -> Stepper:
     reader = Reader(NAMES, 0, 1, limits)
     positions = PositionsRecord(1, {}, {"requests": 1, "completions": 1})
     given = [Undeliverable("acme", "unheard-of", 200_000, 100_000)]
-    return Stepper(Shard(0, 1), positions, writer, reader, shard=0, undeliverable=given)
+    return Stepper(Shard(0, 1), positions, writer, reader, shard=0, state=StateHash(), undeliverable=given)
 
 
 def large(offset: int, run_id: str) -> FakeRecord:

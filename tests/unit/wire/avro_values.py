@@ -12,10 +12,12 @@ from streams.wire.schema import load_schema
 
 
 def as_avro(value: bytes) -> dict[str, Any]:
-    """A JSON message as Avro values: only a payload differs, which is JSON text there."""
+    """A JSON message as Avro values: only a payload and a policy differ, which are JSON text there."""
     message: dict[str, Any] = orjson.loads(value)
     if message.get("payload") is not None:
         message["payload"] = orjson.dumps(message["payload"]).decode()
+    for each in message.get("policies", ()):
+        each["policy"] = orjson.dumps(each["policy"]).decode()
     return message
 
 
