@@ -1,0 +1,90 @@
+"""Explain a run: find it, replay its shard, watch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streams.audit.explain.life import Answer, Life, Moment
+from streams.audit.explain.requests import Asked, find
+from streams.audit.explain.watching import Stamp, Watcher
+from streams.audit.recording import Recording
+from streams.audit.replay import Divergence, ShardReplay
+from streams.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A run, all requests for it, and how far the record tells of it."""
+
+    tenant: str
+    run_id: str
+    shard: int
+    answers: tuple[Answer, ...]  # to its requests in order of offset, at least one
+    chosen: Answer  # the one that is explained
+    last: Moment | None  # the last step that was replayed; None: the journal is empty
+    divergence: Divergence | None  # where the record can't be followed any further
+
+    @property
+    def life(self) -> Life | None:
+        """What is explained, if the request was accepted."""
+        return self.chosen.life
+
+
+def explain(recording: Recording, run_id: str, *, tenant: str | None = None, offset: int | None = None) -> Explanation:
+    """Return why a run waited, and what became of it.
+
+    A run may have been asked for more than once. What is explained is the request at `offset`; if none is named, the
+    last one that was accepted, else the last one.
+
+    Raises:
+        ConfigError: there is no such run or request in the record, or several tenants have one.
+        NotReplayable: the record does not reach back to it, or another version of the core has decided it.
+    """
+    asked = find(recording, run_id, tenant)
+    if offset is not None and offset not in {each.offset for each in asked}:
+        offsets = ", ".join(str(each.offset) for each in asked)
+        raise ConfigError(
+            f"no request for this run stands there; its requests: {offsets}", field="--offset", value=offset
+        )
+    shard = asked[0].shard
+    watcher = Watcher(asked, _stamps(recording, shard))
+    replay = ShardReplay(recording, shard)
+    core = None
+    for step in replay:
+        if step.problems:
+            break
+        watcher.see(step)
+        core = step.core
+        if watcher.done:
+            break
+    if core is not None:
+        watcher.finish(core)
+    return Explanation(
+        tenant=asked[0].submit.tenant,
+        run_id=run_id,
+        shard=shard,
+        answers=tuple(watcher.answers),
+        chosen=_chosen(watcher.answers, offset),
+        last=watcher.last,
+        divergence=replay.divergence,
+    )
+
+
+def _chosen(answers: list[Answer], offset: int | None) -> Answer:
+    if offset is not None:
+        return next(answer for answer in answers if answer.asked.offset == offset)
+    accepted = [answer for answer in answers if answer.life is not None]
+    return accepted[-1] if accepted else answers[-1]
+
+
+def _stamps(recording: Recording, shard: int) -> Stamp:
+    """Return what tells the time of a completion by its offset. None: its record is not there, or has no time."""
+
+    def stamp(offset: int) -> int | None:
+        record = next(iter(recording.read("completions", shard, offset, offset + 1)), None)
+        return record.timestamp if record is not None and record.timestamp > 0 else None
+
+    return stamp
+
+
+__all__ = ["Asked", "Explanation", "explain"]

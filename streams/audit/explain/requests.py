@@ -1,0 +1,105 @@
+"""Find a run among the recorded requests: on which shard it was decided, and where its records stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import orjson
+
+from streams.audit.recording import Rec, Recording
+from streams.core.inputs import Cancel, Submit
+from streams.errors import BadRecord, ConfigError, visible
+from streams.wire import FORWARDED, decode_journal, decode_request, partition_for
+
+_REQUESTS: Final = "requests"
+_ESCAPE: Final = b"\\"  # a producer may write any letter of a name by its number
+
+
+class Asked(NamedTuple):
+    """A request for the run, on the shard of its tenant."""
+
+    shard: int
+    offset: int
+    at_ms: int  # the record's time; 0: unknown
+    submit: Submit
+    via: str | None  # `topic:partition:offset` where it stood first, if it was forwarded
+
+
+def find(recording: Recording, run_id: str, tenant: str | None = None) -> list[Asked]:
+    """Return the requests for a run in order of offset, at least one; duplicates are among them.
+
+    Reads the requests of the tenant's shard, or of all shards if no tenant is named.
+
+    Raises:
+        ConfigError: there is none (any more), or more than one tenant has a run of this name.
+    """
+    shards = range(recording.shards) if tenant is None else [partition_for(tenant, recording.shards)]
+    found, unreadable = [], []
+    for shard in shards:
+        for record in _naming(recording, shard, run_id):
+            try:
+                given = _decode(record)
+            except BadRecord as error:
+                unreadable.append(f"{_REQUESTS}/{shard} offset {record.offset}: {error}")
+                continue
+            named = given.run_id == run_id and tenant in {None, given.tenant}
+            if named and isinstance(given, Submit) and partition_for(given.tenant, recording.shards) == shard:
+                found.append(Asked(shard, record.offset, given.submitted_ms, given, _origin(record)))
+    tenants = sorted({asked.submit.tenant for asked in found})
+    if len(tenants) > 1:
+        names = ", ".join(map(visible, tenants))
+        raise ConfigError(f"several tenants have a run of this name: {names}; say whose", field="--tenant")
+    if not found:
+        raise _unknown(recording, run_id, tenant, unreadable)
+    return found
+
+
+def _naming(recording: Recording, shard: int, run_id: str) -> Iterator[Rec]:
+    """Yield the records that may name the run: reading all of them as JSON would cost ten times as much."""
+    needle = orjson.dumps(run_id)[1:-1]
+    for record in recording.read(_REQUESTS, shard):
+        value = record.value or b""
+        if needle in value or _ESCAPE in value:
+            yield record
+
+
+def _decode(record: Rec) -> Submit | Cancel:
+    if not record.readable:
+        raise BadRecord("no client can read them", field="headers")
+    return decode_request(record.key, record.value, record.offset, record.timestamp)
+
+
+def _origin(record: Rec) -> str | None:
+    return next((value.decode(errors="replace") for name, value in record.headers if name == FORWARDED), None)
+
+
+def _unknown(recording: Recording, run_id: str, tenant: str | None, unreadable: list[str]) -> ConfigError:
+    """Say what is known of a run without a request."""
+    shards = range(recording.shards) if tenant is None else [partition_for(tenant, recording.shards)]
+    low = {shard: recording.bounds(_REQUESTS, shard)[0] for shard in shards}
+    if unreadable:
+        message = f"a request that names it could not be read, and was refused: {unreadable[0]}"
+    elif any(low.values()):
+        message = _deleted(recording, run_id, tenant, low)
+    else:
+        message = "no request of such a run is recorded" + ("" if tenant is None else f" of tenant {visible(tenant)}")
+    return ConfigError(message, field="RUN_ID", value=run_id)
+
+
+def _deleted(recording: Recording, run_id: str, tenant: str | None, low: dict[int, int]) -> str:
+    """Return the message for a run whose request may be older than what is kept; the journal may still name it."""
+    needle = orjson.dumps(run_id)
+    for shard, first in low.items():
+        for record in recording.read("journal", shard):
+            if needle not in (record.value or b""):
+                continue
+            entry = decode_journal(record.value)
+            for decision in entry.decisions:
+                if decision.run_id == run_id and tenant in {None, decision.tenant}:
+                    return (
+                        f"its request has been deleted ({_REQUESTS}/{shard} begins at offset {first}); the journal "
+                        f"tells of its attempt {decision.attempt}, dispatched in step {entry.step} of shard {shard}"
+                    )
+    where = ", ".join(f"{_REQUESTS}/{shard} at offset {offset}" for shard, offset in low.items())
+    return f"no request of such a run is recorded; what was before has been deleted: the record begins with {where}"
