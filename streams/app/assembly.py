@@ -12,6 +12,7 @@ from mode import CrashingSupervisor
 
 from streams.admin.kafka import admin_client, topic_configs, topic_ids
 from streams.app import collector
+from streams.app.checkpointer import Checkpointer
 from streams.app.door import CoreType
 from streams.app.faults import parse_faults
 from streams.app.faust_overrides import SchedulerApp
@@ -76,6 +77,9 @@ class Scheduler:
             lambda: topic_ids(admin, watched, _ANSWER_S),
             on_change=self.fleet.topics_changed,
             on_failure=on_failure,
+        )
+        self.checkpointer: Final = Checkpointer(
+            self._kafka, lambda: self.fleet.shards, interval_s=settings.checkpoint_interval_s
         )
         self.app: Final = make_app(settings, data_dir, self.fleet)
         self.fleet.attach(self.app)

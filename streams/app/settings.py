@@ -26,6 +26,7 @@ ENVIRONMENT: Final = "FAIRSTREAM_"
 _SESSION_S: Final = (1.0, 1800.0)
 _MAX_INPUTS: Final = 4_000  # of a step: with more its journal record might not fit, see `streams.wire.STEP_BYTES`
 _TRANSACTION_S: Final = (1.0, 900.0)
+_LONGEST_CHECKPOINT_S: Final = 7 * 86_400.0  # inputs are kept for so long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,8 @@ class Settings:
     refused_retry_s: float = 30.0
     # From SIGTERM to the end of the process, whatever hangs.
     stop_timeout_s: float = 4.5
+    # How long after a shard's last checkpoint the next one is written, from which a replay can begin; 0: none are.
+    checkpoint_interval_s: float = 3_600.0
 
     # --- surfaces
 
@@ -91,6 +94,7 @@ class Settings:
         _between(self, "step_pause_ms", 0, 10_000)
         _between(self, "session_timeout_s", *_SESSION_S)
         _between(self, "transaction_timeout_s", *_TRANSACTION_S)
+        _between(self, "checkpoint_interval_s", 0, _LONGEST_CHECKPOINT_S)
         if self.web_port is not None:
             _between(self, "web_port", 1, 65_535)
         if self.inbox_records < self.max_step_inputs:

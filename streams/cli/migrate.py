@@ -26,6 +26,7 @@ _WORDS: Final = {
     "fill": "writing rows",
     "sweep": "copying unread inputs",
     "prove": "proving",
+    "save": "writing checkpoints",
     "open": "opening",
 }
 

@@ -12,6 +12,7 @@ fill     The rows of all old shards, resharded (`streams.core.resharding`), are 
 sweep    What stood unread in the old inputs is copied to the new ones, each record with its key, value, headers, time
          and place of origin. How far that has come stands in the old state partition, in the same transaction.
 prove    What the new shards will know is held against what the old ones knew, and the copies against the originals.
+save     A checkpoint of each new shard is written, from which a replay begins.
 open     In one transaction, all new state partitions stop saying that they are being filled.
 
 It can be killed at any moment and run again. Who runs it last wins: all but the fencing is written under one

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streams import clock
+from streams.admin.checkpointing import write_checkpoint
 from streams.admin.kafka import admin_client, look
 from streams.admin.migration.fencing import take_and_tell
 from streams.admin.migration.filling import fill
@@ -44,6 +45,7 @@ MOVE: Final = "move"
 FILL: Final = "fill"
 SWEEP: Final = "sweep"
 PROVE: Final = "prove"
+SAVE: Final = "save"
 OPEN: Final = "open"
 
 
@@ -290,10 +292,17 @@ class Migration:
         outcome.runs, outcome.remarks = runs_of(arrived), list(remarks(arrived, policy.policy))
         if not outcome.equal:
             return False
+        self._save()
         self._progress(OPEN, 0, None)
         shards, topic = range(self.new.shards), self.new.names.state
         self._writer.write([Out(topic, shard, key_bytes(shard, (FILLING,)), None) for shard in shards])
         return True
+
+    def _save(self) -> None:
+        """Write the checkpoints from which a replay begins: no input of the new topics explains what is there now."""
+        for shard in range(self.new.shards):
+            self._progress(SAVE, shard, self.new.shards)
+            write_checkpoint(self.new.kafka, shard, filled=True)
 
     def _reshard(self, records: Sequence[Sequence[Record]], policy: PolicyRecord) -> list[list[Record]]:
         try:
