@@ -6,6 +6,7 @@ be what was recorded, down to the hash of the state. So a replay proves a decisi
 """
 
 from streams.audit.replay.divergence import Divergence
+from streams.audit.replay.inputs import Inputs
 from streams.audit.replay.shard_replay import ReplayedStep, ShardReplay
 
-__all__ = ["Divergence", "ReplayedStep", "ShardReplay"]
+__all__ = ["Divergence", "Inputs", "ReplayedStep", "ShardReplay"]

@@ -1,0 +1,122 @@
+"""What an exported directory holds: `manifest.json`, by which every file in it is checked while it is read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from streams.errors import ConfigError
+
+MANIFEST: Final = "manifest.json"
+FORMAT: Final = 1
+WHAT: Final = (
+    "The topics of a fairstream deployment, for an audit: committed records in order of offset, a JSON object a line, "
+    "gzipped. Read with `fairstream audit ... --from` this directory."
+)
+
+PIECE_BYTES: Final = 65_536  # of a file have a checksum of their own, so that damage has a place
+# A bound on what a file can cost the memory of its reader: the largest record, with each byte escaped, and then some.
+MAX_TEXT_BYTES: Final = 160 * 1024 * 1024
+
+_NAME: Final = re.compile(r"[a-z]+-\d{1,6}-\d{1,6}\.ndjson\.gz")
+
+
+class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One gzipped file of some records that follow each other."""
+
+    name: str
+    records: int
+    first: int  # offset of its first record, and of its last
+    last: int
+    bytes: int  # of the file
+    text_bytes: int  # unpacked
+    sha256: str  # of the file
+    crc32: list[int]  # of each `PIECE_BYTES` of the file
+
+
+class Partition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One partition of one topic."""
+
+    topic: str  # without the prefix
+    partition: int
+    first: int  # the first offset that was there, and the one after the last, when it was exported
+    next: int
+    files: list[File]
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole export."""
+
+    what: str
+    format: int
+    fairstream: str  # version of the one that wrote it
+    core: int  # version of its core
+    made_ms: int
+    prefix: str
+    shards: int
+    since_ms: int | None  # of steps; None: from the beginning
+    until_ms: int | None
+    topics: dict[str, int]  # without the prefix -> number of partitions
+    partitions: list[Partition]
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write it, for people too."""
+    text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    (directory / MANIFEST).write_bytes(text + b"\n")
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read it, and see that it can be true. Raises `ConfigError`."""
+    path = directory / MANIFEST
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"is no export of `fairstream audit export`: {error}", source=str(directory)) from error
+    try:
+        found = msgspec.json.decode(data, type=Manifest)
+    except msgspec.MsgspecError as error:
+        form = _format(data)
+        if form is not None and form != FORMAT:
+            raise ConfigError(
+                f"is an export of format {form}, and this fairstream reads {FORMAT}", source=str(path)
+            ) from error
+        raise ConfigError(f"is no manifest: {error}", source=str(path)) from error
+    problem = _problem(found)
+    if problem is not None:
+        raise ConfigError(problem, source=str(path))
+    return found
+
+
+def _format(data: bytes) -> object:
+    """Return the format of a manifest that is not ours; None if it is none at all."""
+    try:
+        return msgspec.json.decode(data, type=dict[str, object]).get("format")
+    except msgspec.MsgspecError:
+        return None
+
+
+def _problem(manifest: Manifest) -> str | None:
+    """Return what cannot be true of it. That what it says is so, the files show when they are read."""
+    if manifest.format != FORMAT:
+        return f"is of format {manifest.format}, and this fairstream reads {FORMAT}"
+    places = [(each.topic, each.partition) for each in manifest.partitions]
+    if sorted(places) != sorted((topic, number) for topic, count in manifest.topics.items() for number in range(count)):
+        return "does not list each partition of its topics once"
+    for partition in manifest.partitions:
+        where = f"{partition.topic} {partition.partition}"
+        end = partition.first
+        for file in partition.files:
+            if not _NAME.fullmatch(file.name):
+                return f"{where}: names a file that no export has: {file.name!r}"
+            if not end <= file.first <= file.last < partition.next:
+                return f"{where}: its files do not follow each other: {file.name!r}"
+            if not 0 < file.records <= file.last - file.first + 1:
+                return f"{where}: {file.name!r} cannot hold {file.records} records"
+            if not 0 < file.text_bytes <= MAX_TEXT_BYTES:
+                return f"{where}: {file.name!r} cannot be unpacked to {file.text_bytes} bytes"
+            end = file.last + 1
+    return None

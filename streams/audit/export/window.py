@@ -1,0 +1,154 @@
+"""Which records of a recording belong together: those of a stretch of steps of each shard, and of no others.
+
+A deployment may run on while it is exported, and its topics are read one after the other. So where it ends is decided
+once for each shard, by its positions row, and everything that is read later is cut there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from streams.audit.checkpoints import feet
+from streams.rows import POSITIONS, PositionsRecord, decode, encode_key
+from streams.wire import journal_digest
+
+if TYPE_CHECKING:
+    from streams.audit.recording import Rec, Recording
+    from streams.rows.checkpoint import Foot
+
+_INPUTS: Final = ("requests", "completions")
+
+
+class _Range(msgspec.Struct, gc=False):
+    topic: str
+    first: int
+    last: int
+
+
+class _Step(msgspec.Struct, gc=False):
+    """What is read here of a journal record, a dispatch or a rejection."""
+
+    shard: int
+    step: int
+    now_ms: int = 0
+    inputs: list[_Range] = []
+
+
+_DECODER: Final = msgspec.json.Decoder(_Step)
+
+
+@dataclass(slots=True)
+class _Span:
+    """What is exported of a shard; known once its journal has been read."""
+
+    foot: Foot | None = None  # of the checkpoint that it begins with; None: at the beginning
+    closing: str | None = None  # digest of its last journal record; None: as many as there are
+    first: int | None = None  # steps; None: none
+    last: int = -1
+    named: dict[str, int] = field(default_factory=dict)  # topic -> offset of the last input
+
+
+class Window:
+    """Cuts the partitions of a recording. Ask for them in the order of `ORDER`: each depends on those before it."""
+
+    ORDER: Final = ("checkpoints", "state", "journal", "requests", "completions", "dispatch", "rejected", "policy")
+
+    def __init__(self, recording: Recording, since_ms: int | None = None, until_ms: int | None = None) -> None:
+        """Take the steps from `since_ms` to `until_ms`, and so many before as a replay needs to come there.
+
+        These begin after the last checkpoint at or before `since_ms`; if there is none, at the beginning.
+        """
+        self.since_ms: Final = since_ms
+        self.until_ms: Final = until_ms
+        self._recording: Final = recording
+        self._spans: Final = [_Span(self._foot(shard)) for shard in range(recording.shards)]
+
+    def includes(self, topic: str) -> bool:
+        """Whether a topic can be cut there. The state is kept as it is now, so not as it was at another moment."""
+        return topic != "state" or self.until_ms is None
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        """Return the first offset that is taken, and the one after the last, as far as they are known by now."""
+        first, stop = self._recording.bounds(topic, partition)
+        foot = self._spans[partition].foot if topic in {*_INPUTS, "journal", "checkpoints"} else None
+        if foot is not None:
+            first = max(first, self._begins(topic, foot))
+        if topic in _INPUTS and self.until_ms is not None:
+            stop = min(stop, self._spans[partition].named.get(topic, first - 1) + 1)
+        return first, max(first, stop)
+
+    def records(self, topic: str, partition: int) -> Iterator[Rec]:
+        """Yield the records that are taken of a partition."""
+        first, stop = self.bounds(topic, partition)
+        found = self._recording.read(topic, partition, first, stop)
+        match topic:
+            case "state":
+                return self._noted_state(found, partition)
+            case "journal":
+                return self._noted_journal(found, partition)
+            case "dispatch" | "rejected":
+                return (record for record in found if self._has(record))
+            case "checkpoints" if self.until_ms is not None:
+                return (record for record in found if record.timestamp <= self.until_ms)
+        return found
+
+    def _foot(self, shard: int) -> Foot | None:
+        if self.since_ms is None:
+            return None
+        return next((foot for _, foot in feet(self._recording, shard) if foot.now_ms <= self.since_ms), None)
+
+    def _begins(self, topic: str, foot: Foot) -> int:
+        match topic:
+            case "checkpoints":
+                return foot.head
+            case "journal":
+                return foot.journal_end
+        if foot.positions is None:
+            return 0
+        positions = decode((POSITIONS,), foot.positions.encode())
+        assert isinstance(positions, PositionsRecord), "a row of this kind"
+        return positions.applied.get(topic, -1) + 1
+
+    def _noted_state(self, found: Iterator[Rec], shard: int) -> Iterator[Rec]:
+        key, value = encode_key(shard, (POSITIONS,)), None
+        for record in found:
+            if record.key == key:
+                value = record.value
+            yield record
+        if value is not None:
+            positions = decode((POSITIONS,), value)
+            assert isinstance(positions, PositionsRecord), "a row of this kind"
+            self._spans[shard].closing = positions.journal or None
+
+    def _noted_journal(self, found: Iterator[Rec], shard: int) -> Iterator[Rec]:
+        span = self._spans[shard]
+        for record in found:
+            step = _step(record)
+            if step is not None:
+                if self.until_ms is not None and step.now_ms > self.until_ms:
+                    return
+                span.first = step.step if span.first is None else span.first
+                span.last = step.step
+                span.named |= {range_.topic: range_.last for range_ in step.inputs}
+            yield record
+            if span.closing is not None and journal_digest(record.value or b"") == span.closing:
+                return
+
+    def _has(self, record: Rec) -> bool:
+        """Whether a dispatch or a rejection is of the stretch. One that tells no step is for the auditor to see."""
+        step = _step(record)
+        if step is None or not 0 <= step.shard < len(self._spans):
+            return True
+        span = self._spans[step.shard]
+        return span.first is not None and span.first <= step.step <= span.last
+
+
+def _step(record: Rec) -> _Step | None:
+    try:
+        return _DECODER.decode(record.value or b"")
+    except msgspec.MsgspecError:
+        return None
