@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -56,10 +56,17 @@ def find_contest(served: Iterable[Served]) -> Contest | None:
         for common in overlaps(known[first], known[second]):
             if best is None or (-common.length_ms, common.from_ms) < (-best.length_ms, best.from_ms):
                 best = common
-    if best is None:
-        return None
-    inside = tuple(sorted(name for name, own in known.items() if any(each.covers(best) for each in own)))
-    return Contest(best, inside)
+    return None if best is None else _contest(best, known)
+
+
+def contest_in(served: Iterable[Served], interval: Interval) -> Contest:
+    """Return who was backlogged throughout an interval that was found elsewhere: in another play of the same runs."""
+    return _contest(interval, backlogs(served))
+
+
+def _contest(interval: Interval, known: Mapping[str, Sequence[Interval]]) -> Contest:
+    inside = tuple(sorted(name for name, own in known.items() if any(each.covers(interval) for each in own)))
+    return Contest(interval, inside)
 
 
 def _intervals(steps: Sequence[tuple[int, int]]) -> list[Interval]:
