@@ -14,10 +14,10 @@ from streams.admin.policy import publish_policy
 from streams.admin.topics import Layout, ensure
 from streams.client import Publisher
 from streams.demo.observer import Observer
-from streams.demo.story import Story
 from streams.errors import StartFailed
 from streams.kafka import KafkaSettings
 from streams.local.owned import OwnedProcess
+from streams.simulate.story import Story
 from streams.wire import PolicyChange
 
 REHEARSAL: Final = "rehearsal"  # the tenant whose runs show that everything works; it is in no story

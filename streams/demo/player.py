@@ -9,8 +9,8 @@ from typing import Final
 
 from streams import clock
 from streams.demo.deployment import REHEARSAL, Deployment
-from streams.demo.story import Story
 from streams.errors import FairstreamError
+from streams.simulate.story import Story
 from streams.simulate.workload import Arrival
 
 _TURN_S: Final = 0.1

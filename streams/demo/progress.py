@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streams.demo.player import Moment
-from streams.demo.story import Story
 from streams.local.progress import say
+from streams.simulate.story import Story
 
 _PLAIN_EVERY_S: Final = 10.0  # a line this often where nobody watches a bar
 _SHOWN: Final = 2  # tenants named in the line of the queues

@@ -22,10 +22,11 @@ from streams.demo.options import DemoOptions
 from streams.demo.player import play_story
 from streams.demo.progress import watching
 from streams.demo.show import WIDTH, show, to_json
-from streams.demo.story import Story, make_stories
+from streams.demo.story import make_stories
 from streams.errors import FairstreamError, Unavailable
 from streams.kafka import DEFAULT_PREFIX, KafkaSettings, read_options
 from streams.local.progress import say
+from streams.simulate.story import Story
 
 _READ_S: Final = 30.0  # for the rows of a shard: a second, on a machine that is not busy
 

@@ -1,12 +1,15 @@
 """Recorded traffic as arrivals: a CSV file with one run a line.
 
 Columns, in any order, others ignored: `at_s` (seconds from the beginning, a decimal number), `tenant`, `id`,
-`input_tokens`, `output_tokens`; optional `workflow`. A run costs the sum of its tokens.
+`input_tokens`, `output_tokens`; optional `workflow`. A run costs the sum of its tokens, or what `Prices` make of them.
+A file whose name ends in `.gz` is unpacked.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from importlib.resources import files
@@ -17,6 +20,7 @@ from streams.errors import ConfigError
 from streams.simulate.workload import Arrival, duration_ms, in_order
 
 ARENA: Final = "lmsys_arena_27tenants.csv"  # 1,500 runs of 27 tenants in ten minutes; see streams/data/README.md
+AZURE: Final = "azure2023_two_services.csv.gz"  # 28,185 runs of two tenants in an hour
 
 _REQUIRED: Final = ("at_s", "tenant", "id", "input_tokens", "output_tokens")
 _MICROS: Final = 1_000_000
@@ -38,6 +42,17 @@ class TraceRow(NamedTuple):
         return self.input_tokens + self.output_tokens
 
 
+class Prices(NamedTuple):
+    """What a token of each kind counts: 1 or more."""
+
+    input: int = 1
+    output: int = 1
+
+    def of(self, row: TraceRow) -> int:
+        """Return the cost of a run."""
+        return self.input * row.input_tokens + self.output * row.output_tokens
+
+
 def bundled(name: str) -> Traversable:
     """Return a trace that comes with the package. Raises `ConfigError` if there is none of that name."""
     path = files("streams.data") / name
@@ -47,33 +62,45 @@ def bundled(name: str) -> Traversable:
 
 
 def read_trace(path: Traversable) -> list[TraceRow]:
-    """Return the rows in the order of the file (a `Path` will do). Raises `ConfigError`, naming line and column."""
+    """Return the rows in the order of the file (a `Path` will do), at least one.
+
+    Raises `ConfigError`, naming line and column.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        packed = path.read_bytes()
+        text = (gzip.decompress(packed) if path.name.endswith(".gz") else packed).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", source=str(path)) from error
     reader = csv.DictReader(text.splitlines())
     missing = [name for name in _REQUIRED if name not in (reader.fieldnames or ())]
     if missing:
         raise ConfigError("the first line must name this column", source=str(path), field=missing[0])
-    return list(_rows(reader, str(path)))
+    rows = list(_rows(reader, str(path)))
+    if not rows:
+        raise ConfigError("there is no run in it", source=str(path))
+    return rows
 
 
-def to_arrivals(rows: Iterable[TraceRow], *, compression: int, tokens_per_s: int) -> tuple[Arrival, ...]:
+def to_arrivals(
+    rows: Iterable[TraceRow], *, compression: int, tokens_per_s: int, prices: Prices | None = None
+) -> tuple[Arrival, ...]:
     """Return the rows as arrivals, `compression` times as fast as recorded.
 
-    `tokens_per_s` is the speed of one slot in compressed time.
+    `tokens_per_s` is the speed of one slot in compressed time. Raises `ConfigError` for one of them that is not
+    positive.
     """
-    if compression <= 0:
-        raise ConfigError("must be positive", field="compression", value=compression)
+    prices = prices or Prices()
+    for field, value in (("compression", compression), ("tokens_per_s", tokens_per_s), *prices._asdict().items()):
+        if value <= 0:
+            raise ConfigError("must be positive", field=field, value=value)
     return in_order(
         Arrival(
             row.at_us // (1_000 * compression),
             row.tenant,
             row.run_id,
             row.workflow,
-            row.tokens,
-            duration_ms(row.tokens, tokens_per_s),
+            prices.of(row),
+            duration_ms(prices.of(row), tokens_per_s),
         )
         for row in rows
     )

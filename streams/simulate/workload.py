@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from streams.errors import ConfigError
+from streams.simulate.costs import Costs, Guess
 
 _MS_PER_S: Final = 1_000
 
@@ -29,36 +30,12 @@ class Arrival(NamedTuple):
     body_bytes: int = 0  # payload and headers
 
 
-class Costs(Protocol):
-    """What runs cost."""
-
-    def draw(self, random: Random) -> int:
-        """Return the tokens (> 0) of one run."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class HeavyTail:
-    """Log-normal cost around a median, kept within `median / reach` and `median * reach`.
-
-    So the dearest run costs at most `reach` squared times the cheapest. A `sigma` of 1 puts one run in six above
-    2.7 medians. Where a draw falls outside it is drawn again: cutting would pile runs up at the ends.
-    """
-
-    median: int  # tokens
-    reach: float = 7.0  # >= 1; 7 squared is about 50
-    sigma: float = 1.0
-
-    def draw(self, random: Random) -> int:
-        while True:
-            factor = random.lognormvariate(0.0, self.sigma)
-            if 1 / self.reach <= factor <= self.reach:
-                return max(1, round(self.median * factor))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What one tenant files: `runs` at random moments of [from_ms, until_ms), each with a cost of its own."""
+    """What one tenant files: `runs` at random moments of [from_ms, until_ms), each with a cost of its own.
+
+    With `every_ms` it does so again and again: `times` times in all, each that much later than the one before.
+    """
 
     tenant: str
     runs: int
@@ -66,6 +43,20 @@ class Load:
     from_ms: int
     until_ms: int
     workflow: str = "work"
+    workflows: int | None = 1  # so many names, taken in turn; None: a new one for each run
+    guess: Guess | None = None  # what its producer says of each run; None: nothing
+    times: int = 1
+    every_ms: int = 0
+
+    def intervals(self) -> list[tuple[int, int]]:
+        """Return when it files."""
+        return [(self.from_ms + n * self.every_ms, self.until_ms + n * self.every_ms) for n in range(self.times)]
+
+    def workflow_of(self, number: int) -> str:
+        """Return the name under which the n-th run is filed, from 0."""
+        if self.workflows is None:
+            return f"{self.workflow}-{number}"
+        return self.workflow if self.workflows == 1 else f"{self.workflow}-{number % self.workflows}"
 
 
 def duration_ms(tokens: int, tokens_per_s: int) -> int:
@@ -82,24 +73,34 @@ def make_workload(loads: Iterable[Load], *, seed: int, tokens_per_s: int) -> tup
     if tokens_per_s <= 0:
         raise ConfigError("must be positive", field="tokens_per_s", value=tokens_per_s)
     arrivals: list[Arrival] = []
+    seen: set[str] = set()
     for load in loads:
-        if load.runs < 0 or load.from_ms < 0 or load.until_ms <= load.from_ms:
-            raise ConfigError("a load needs runs >= 0 in an interval of time", field=load.tenant, value=load)
+        _check(load)
+        if load.tenant in seen:  # it would draw the same again, under the same run ids
+            raise ConfigError("a tenant has one load", field="tenant", value=load.tenant)
+        seen.add(load.tenant)
         random = Random(f"{seed}/{load.tenant}")
-        moments = sorted(random.randrange(load.from_ms, load.until_ms) for _ in range(load.runs))
-        for number, at_ms in enumerate(moments, start=1):
-            tokens = load.costs.draw(random)
+        moments = sorted(random.randrange(*interval) for interval in load.intervals() for _ in range(load.runs))
+        for number, at_ms in enumerate(moments):
+            tokens = load.costs.draw(random, number)
             arrivals.append(
                 Arrival(
                     at_ms,
                     load.tenant,
-                    f"{load.tenant}-{number:04d}",
-                    load.workflow,
+                    f"{load.tenant}-{number + 1:04d}",
+                    load.workflow_of(number),
                     tokens,
                     duration_ms(tokens, tokens_per_s),
+                    load.guess.of(tokens, number) if load.guess else None,
                 )
             )
     return in_order(arrivals)
+
+
+def _check(load: Load) -> None:
+    wrong = load.runs < 0 or load.from_ms < 0 or load.until_ms <= load.from_ms
+    if wrong or load.times < 1 or load.every_ms < 0 or load.workflows == 0:
+        raise ConfigError("a load needs runs >= 0 in an interval of time", field=load.tenant, value=load)
 
 
 def in_order(arrivals: Iterable[Arrival]) -> tuple[Arrival, ...]:

@@ -6,8 +6,9 @@ import pytest
 
 from streams.core.policy import Policy, PriorityClass, TenantRules, Window
 from streams.demo.records import Records
-from streams.demo.story import Story
-from streams.simulate.workload import HeavyTail, Load, make_workload
+from streams.simulate.costs import HeavyTail
+from streams.simulate.story import Story
+from streams.simulate.workload import Load, make_workload
 from tests.unit.demo.recorded import record
 
 

@@ -9,10 +9,10 @@ from streams.core.effects import Settlement
 from streams.core.inputs import STARTED, SUCCEEDED
 from streams.demo.deployment import REHEARSAL
 from streams.demo.records import Account, Filed, Handed, Records, Report
-from streams.demo.story import Story
 from streams.simulate.deficit_round_robin import DeficitRoundRobin
 from streams.simulate.pool import Served, play
 from streams.simulate.scheduler import Scheduler
+from streams.simulate.story import Story
 
 BEGIN_MS: Final = 1_700_000_000_000
 

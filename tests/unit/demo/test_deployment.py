@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from streams.demo.deployment import Deployment, _commands
-from streams.demo.story import Story
 from streams.errors import StartFailed
 from streams.kafka import KafkaSettings
+from streams.simulate.story import Story
 
 KAFKA = KafkaSettings(servers="nowhere:1", prefix="t.")
 

@@ -12,8 +12,8 @@ from streams.core.inputs import SUCCEEDED
 from streams.demo import player
 from streams.demo.player import Moment, play_story
 from streams.demo.records import Filed, Handed, Records
-from streams.demo.story import Story
 from streams.errors import FairstreamError, StartFailed
+from streams.simulate.story import Story
 
 EPOCH_MS = 1_700_000_000_000
 

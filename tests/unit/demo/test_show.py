@@ -11,7 +11,8 @@ from streams.demo.player import Moment
 from streams.demo.progress import watching
 from streams.demo.records import Records
 from streams.demo.show import WIDTH, show, to_json
-from streams.demo.story import Story, make_stories
+from streams.demo.story import make_stories
+from streams.simulate.story import Story
 from tests.unit.demo.recorded import BEGIN_MS, accounts, record
 
 

@@ -6,8 +6,11 @@ from streams.core.policy_check import parse_policy, policy_document
 from streams.demo.claims import judge
 from streams.demo.measure import measure
 from streams.demo.options import DemoOptions
-from streams.demo.story import SEED, Story, make_stories, meridian, trace
+from streams.demo.story import SEED, make_stories
 from streams.errors import ConfigError
+from streams.simulate.scenarios.meridian import meridian
+from streams.simulate.scenarios.recorded import arena
+from streams.simulate.story import Story
 from tests.unit.demo.recorded import BEGIN_MS, accounts, record
 
 
@@ -24,7 +27,7 @@ def test_the_first_story_is_the_one_that_the_readme_tells() -> None:
 
 
 def test_the_second_story_is_the_whole_trace() -> None:
-    story = trace()
+    story = arena()
     assert len(story.arrivals) == 1_500
     assert len(story.tenants) == 27
     assert set(story.weights.values()) == {1}

@@ -5,10 +5,11 @@ import pytest
 from streams.core.policy import Policy, TenantRules
 from streams.simulate.backlog import Contest, Interval, find_contest
 from streams.simulate.bound import gaps, most_in_flight
+from streams.simulate.costs import HeavyTail
 from streams.simulate.deficit_round_robin import DeficitRoundRobin
 from streams.simulate.pool import Served, play
 from streams.simulate.schedulers import Fifo
-from streams.simulate.workload import Arrival, HeavyTail, Load, make_workload
+from streams.simulate.workload import Arrival, Load, make_workload
 
 CONTEST = Contest(Interval(0, 100), ("a", "b"))
 
