@@ -35,7 +35,7 @@ def prove(recording: Recording, checkpoint: Checkpoint) -> bool:
     """Hold a checkpoint against the journal's record of its step.
 
     Return whether that tells. It does not if the record has been deleted, if it gives no hash, or one of another
-    version of the core, or if there is none, as after a migration: then the hash of the next step that is replayed does.
+    version of the core, or if there is none, as after a migration: then the next step that is replayed tells.
 
     Raises `CheckpointWrong`: the hash of the rows is another, or the journal's record is not the one that it knew.
     """

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from streams.cli.audit import checkpoint
+
 app = typer.Typer(
     help="Prove, explain and try again what was decided, from the topics alone or from an exported directory.",
     no_args_is_help=True,
 )
+app.command("checkpoint")(checkpoint.checkpoint)

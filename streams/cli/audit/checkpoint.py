@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli import options
-from streams.cli.audit import app
 from streams.cli.output import counted, say, say_json
 
 if TYPE_CHECKING:
     from streams.rows.checkpoint import Foot
 
 
-@app.command()
 def checkpoint(
     *,
     shard: Annotated[
