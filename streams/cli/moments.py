@@ -1,4 +1,7 @@
-"""Durations and moments as people type them: `90s`, `5m`, `2026-07-01T12:00:00Z`, `+5m` for in five minutes."""
+"""Durations and moments as people type them: `90s`, `5m`; `2026-07-01T12:00:00Z`, `+5m` for in five minutes.
+
+Where only the past can be meant, `5m` is five minutes ago.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,21 @@ def parse_moment(text: str, now_ms: int) -> datetime:
     """Return a moment: an ISO 8601 one, or one so much after `now_ms`. Raises typer's `BadParameter`."""
     if text.startswith("+"):
         return datetime.fromtimestamp(now_ms / 1000, UTC) + parse_duration(text[1:])
+    return _iso(text, "+5m")
+
+
+def parse_past(text: str, now_ms: int) -> datetime:
+    """Return a moment that has been: an ISO 8601 one, or one so long before `now_ms`. Raises typer's `BadParameter`."""
+    if _DURATION.fullmatch(text):
+        return datetime.fromtimestamp(now_ms / 1000, UTC) - parse_duration(text)
+    return _iso(text, "5m for five minutes ago")
+
+
+def _iso(text: str, otherwise: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is no moment; write 2026-07-01T12:00:00Z, or +5m") from error
+        raise typer.BadParameter(f"{text!r} is no moment; write 2026-07-01T12:00:00Z, or {otherwise}") from error
     if moment.tzinfo is None:
         raise typer.BadParameter(f"{text!r} has no time zone; end it with Z or +02:00")
     return moment

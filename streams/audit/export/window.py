@@ -47,6 +47,7 @@ class _Span:
 
     foot: Foot | None = None  # of the checkpoint that it begins with; None: at the beginning
     closing: str | None = None  # digest of its last journal record; None: as many as there are
+    known: bool = False  # whether its journal has been read, as far as it is taken
     first: int | None = None  # steps; None: none
     last: int = -1
     named: dict[str, int] = field(default_factory=dict)  # topic -> offset of the last input
@@ -126,6 +127,7 @@ class Window:
 
     def _noted_journal(self, found: Iterator[Rec], shard: int) -> Iterator[Rec]:
         span = self._spans[shard]
+        span.known = True
         for record in found:
             step = _step(record)
             if step is not None:
@@ -144,7 +146,7 @@ class Window:
         if step is None or not 0 <= step.shard < len(self._spans):
             return True
         span = self._spans[step.shard]
-        return span.first is not None and span.first <= step.step <= span.last
+        return not span.known or (span.first is not None and span.first <= step.step <= span.last)
 
 
 def _step(record: Rec) -> _Step | None:

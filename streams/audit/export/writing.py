@@ -76,11 +76,11 @@ def _topic(recording: Recording, folder: Path, topic: str, window: Window, progr
     expected = sum(stop - first for first, stop in (window.bounds(topic, number) for number in numbers))
     done = 0
     for number in numbers:
-        first, stop = window.bounds(topic, number)
+        first, _ = window.bounds(topic, number)
         records = _counted(window.records(topic, number), done, lambda so_far: progress(topic, so_far, expected))
         files = list(_files(folder, f"{topic}-{number}", records))
         done += sum(file.records for file in files)
-        yield Partition(topic, number, first, _next(files, stop), files)
+        yield Partition(topic, number, first, files[-1].last + 1 if files else first, files)
     progress(topic, expected, expected)
 
 
@@ -98,11 +98,6 @@ def _manifest(recording: Recording, window: Window, partitions: Sequence[Partiti
         topics=dict(Counter(each.topic for each in partitions)),
         partitions=list(partitions),
     )
-
-
-def _next(files: Sequence[File], stop: int) -> int:
-    """Return where a partition ends: it may have grown since its end was asked for."""
-    return max(stop, files[-1].last + 1) if files else stop
 
 
 def _files(folder: Path, name: str, records: Iterator[Rec]) -> Iterator[File]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from streams.cli.audit import checkpoint
+from streams.cli.audit import checkpoint, export, replay
 
 app = typer.Typer(
     help="Prove, explain and try again what was decided, from the topics alone or from an exported directory.",
     no_args_is_help=True,
 )
+app.command("replay")(replay.replay)
+app.command("export")(export.export)
 app.command("checkpoint")(checkpoint.checkpoint)

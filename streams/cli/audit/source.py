@@ -16,6 +16,19 @@ From = Annotated[
     Path | None,
     typer.Option("--from", metavar="DIR", help="Read what `fairstream audit export` wrote there, instead of Kafka."),
 ]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="From then on: 2026-07-01T12:00:00Z, or 2h for two hours ago."),
+]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to then, written as --since is.")]
+
+
+def ms(moment: str | None) -> int | None:
+    """Return a moment of --since or --until in ms since the epoch. Raises typer's `BadParameter`."""
+    from streams import clock
+    from streams.cli.moments import parse_past
+
+    return None if moment is None else round(parse_past(moment, clock.now_ms()).timestamp() * 1000)
 
 
 def recording(servers: str, prefix: str, config: Path | None, directory: Path | None) -> Recording:
