@@ -1,0 +1,159 @@
+"""Figures of three plays of the same runs, side by side: what happened, the model of it, and what would have been."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from streams.audit.what_if.model import play_fifo, play_policies
+from streams.simulate.backlog import contest_in, find_contest
+from streams.simulate.report import Share, jain, makespan_ms, shares
+from streams.simulate.waits import Waits, waits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streams.audit.what_if.change import Change
+    from streams.audit.what_if.traffic import Traffic
+    from streams.core.policy import Policy
+    from streams.simulate.backlog import Contest
+    from streams.simulate.deficit_round_robin import Stated
+    from streams.simulate.pool import Played, Served
+    from streams.simulate.workload import Arrival
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What one play came to. Tokens at their true cost; ms."""
+
+    waits: Mapping[str, Waits]  # of the runs that were served
+    tokens: Mapping[str, int]  # of the same
+    shares: Mapping[str, Share]  # of the interval of the contest that happened; empty if there was none
+    stated: bool  # whether `shares` say what is stated: between classes, and in groups, weights alone do not
+    jain: Fraction | None  # Jain's index of what those backlogged in all of it got for their weight; None: nobody was
+    makespan_ms: int  # from the first arrival to the last end
+    refused: Mapping[str, Mapping[str, int]]  # tenant -> reason -> runs
+    waiting: Mapping[str, int]  # tenant -> runs that would never have begun
+
+    @property
+    def turned_away(self) -> int:
+        """Runs that were not served."""
+        return sum(sum(reasons.values()) for reasons in self.refused.values()) + sum(self.waiting.values())
+
+
+class Distance(NamedTuple):
+    """How far the model is from what happened, where it is farthest. Positive: more in the model."""
+
+    p50: tuple[str, int]  # tenant, ms
+    p95: tuple[str, int]
+    share: tuple[str, Fraction]  # tenant, part of the interval's tokens; ("", 0) without a contest
+    makespan: Fraction  # relative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """Everything that is said of a change."""
+
+    traffic: Traffic
+    change: Change
+    contest: Contest | None  # the longest interval in which the same tenants were backlogged all the time
+    happened: Side
+    model: Side  # the rules that were in force
+    other: Side  # the changed ones
+    distance: Distance  # of `model` from `happened`
+
+
+def compare(traffic: Traffic, change: Change) -> WhatIf:
+    """Play the traffic under the rules that were, and under the changed ones.
+
+    Raises `ConfigError` for a change that no shard would take, or that names a tenant of whom nothing is known.
+    """
+    change.check_names({arrival.tenant for arrival in traffic.arrivals}, traffic.policies)
+    contest = find_contest(traffic.served)
+    recorded = traffic.policies
+    changed = [stated._replace(policy=change.apply(stated.policy)) for stated in recorded]
+    other = play_fifo(traffic, changed) if change.fifo else play_policies(traffic, changed)
+    happened = _side(traffic.served, contest, recorded)
+    model = _played(play_policies(traffic, recorded), contest, recorded)
+    return WhatIf(
+        traffic=traffic,
+        change=change,
+        contest=contest,
+        happened=happened,
+        model=model,
+        other=_played(other, contest, changed),
+        distance=_distance(happened, model),
+    )
+
+
+def _played(played: Played, contest: Contest | None, policies: Sequence[Stated]) -> Side:
+    refused: dict[str, Counter[str]] = {}
+    for refusal in played.refused:
+        refused.setdefault(refusal.arrival.tenant, Counter())[refusal.reason] += 1
+    return _side(played.served, contest, policies, refused, played.waiting)
+
+
+def _side(
+    served: Sequence[Served],
+    contest: Contest | None,
+    policies: Sequence[Stated],
+    refused: Mapping[str, Mapping[str, int]] | None = None,
+    waiting: Sequence[Arrival] = (),
+) -> Side:
+    tokens: Counter[str] = Counter()
+    for run in served:
+        tokens[run.arrival.tenant] += run.arrival.tokens
+    parts: dict[str, Share] = {}
+    index = None
+    stated = True
+    if contest is not None:
+        own = contest_in(served, contest.interval)
+        policy = [each.policy for each in policies if each.at_ms <= contest.interval.from_ms][-1]
+        weights = {tenant: policy.rules_for(tenant).weight for tenant in tokens}
+        parts = shares(served, own, weights)
+        stated = _weights_say_all(policy, served)
+        if stated and own.tenants:
+            index = jain([Fraction(parts[name].observed, weights[name]) for name in own.tenants])
+    return Side(
+        waits=waits(served),
+        tokens=dict(tokens),
+        shares=parts,
+        stated=stated,
+        jain=index,
+        makespan_ms=makespan_ms(served),
+        refused=refused or {},
+        waiting=Counter(arrival.tenant for arrival in waiting),
+    )
+
+
+def _weights_say_all(policy: Policy, served: Sequence[Served]) -> bool:
+    classes = {run.arrival.class_ or policy.classes[0].name for run in served}
+    tenants = {run.arrival.tenant for run in served}
+    return len(classes) <= 1 and not any(policy.rules_for(tenant).group for tenant in tenants)
+
+
+def _distance(happened: Side, model: Side) -> Distance:
+    both = [tenant for tenant in happened.waits if tenant in model.waits]
+    total = sum(share.observed for share in happened.shares.values()) or 1
+    modelled = sum(share.observed for share in model.shares.values()) or 1
+    apart = {
+        tenant: Fraction(_observed(model, tenant), modelled) - Fraction(_observed(happened, tenant), total)
+        for tenant in {**happened.shares, **model.shares}
+    }
+    return Distance(
+        _farthest({name: model.waits[name].p50 - happened.waits[name].p50 for name in both}),
+        _farthest({name: model.waits[name].p95 - happened.waits[name].p95 for name in both}),
+        max(apart.items(), key=lambda item: abs(item[1]), default=("", Fraction(0))),
+        Fraction(model.makespan_ms, happened.makespan_ms) - 1,
+    )
+
+
+def _farthest(apart: Mapping[str, int]) -> tuple[str, int]:
+    return max(apart.items(), key=lambda item: abs(item[1]), default=("", 0))
+
+
+def _observed(side: Side, tenant: str) -> int:
+    share = side.shares.get(tenant)
+    return share.observed if share else 0

@@ -1,0 +1,243 @@
+"""The comparison for people (tables of at most 110 columns) and for programs (JSON)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from streams.audit.what_if.rules import RULES
+from streams.errors import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from streams.audit.what_if.comparison import Distance, Side, WhatIf
+
+WIDTH: Final = 110
+
+_WAITS: Final = ("first", "p50", "p95", "longest")
+
+
+def show(found: WhatIf, console: Console) -> None:
+    """Print what would have been, beside what was."""
+    console.print(_headline(found))
+    console.print(_shares(found))
+    console.print(Padding(_waits(found), (1, 0)))
+    console.print(Text("\n".join(_notes(found)), style="dim"))
+
+
+def to_json(found: WhatIf) -> dict[str, Any]:
+    """Return everything that `show` prints, and what it leaves out."""
+    traffic, contest = found.traffic, found.contest
+    return {
+        "record": {
+            "prefix": traffic.prefix,
+            "shards": traffic.shards,
+            "begin_ms": traffic.begin_ms,
+            "runs": len(traffic.arrivals),
+            "attempts": traffic.attempts,
+            "tokens": sum(arrival.tokens for arrival in traffic.arrivals),
+            "states": dict(traffic.states),
+            "policies": [{"from_ms": stated.at_ms, "name": stated.policy.name} for stated in traffic.policies],
+            "left_out": _totals(traffic.left_out),
+            "unreadable_requests": traffic.unreadable,
+            "steps_without_inputs": traffic.steps_cut,
+        },
+        "change": found.change.title,
+        "contest": contest
+        and {
+            "from_ms": contest.interval.from_ms,
+            "until_ms": contest.interval.until_ms,
+            "tenants": contest.tenants,
+        },
+        "happened": _side_json(found.happened),
+        "model": _side_json(found.model),
+        "what_if": _side_json(found.other),
+        "model_off_by": _distance_json(found.distance),
+        "tenants": [_tenant_json(found, tenant) for tenant in _tenants(found)],
+        "rules": RULES,
+    }
+
+
+def _headline(found: WhatIf) -> Text:
+    traffic = found.traffic
+    begin = datetime.fromtimestamp(traffic.begin_ms / 1_000, UTC)
+    text = Text()
+    text.append(f"what if: {visible(found.change.title)}\n", style="bold")
+    text.append(
+        f"{len(traffic.arrivals):,} runs of {len(found.happened.waits):,} tenants since {begin:%Y-%m-%d %H:%M:%S} UTC, "
+        f"{sum(arrival.tokens for arrival in traffic.arrivals):,} tokens. Happened: as the topics say. Model: the same "
+        "runs, simulated under the rules that were in force. What if: the same simulation under the changed ones."
+    )
+    return text
+
+
+def _shares(found: WhatIf) -> Table:
+    table = _table("\nweight", "\nruns", "\ntokens")
+    for title in ("share\nhappened", "\nmodel", "\nwhat if", "stated\nthen", "\nwhat if", "refused\nwhat if"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for tenant in _tenants(found):
+        waits = found.happened.waits.get(tenant)
+        table.add_row(
+            Text(visible(tenant)),
+            _weights(found, tenant),
+            f"{waits.runs:,}" if waits else "",
+            f"{found.happened.tokens.get(tenant, 0):,}",
+            *(_part(side, tenant) for side in (found.happened, found.model, found.other)),
+            *(_stated(side, tenant) for side in (found.happened, found.other)),
+            _turned_away(found.other, tenant),
+        )
+    return table
+
+
+def _waits(found: WhatIf) -> Table:
+    table = _table()
+    for name in _WAITS:
+        for title in (f"{name} wait\nhappened", "\nmodel", "\nwhat if"):
+            table.add_column(title, justify="right", no_wrap=True)
+    for tenant in _tenants(found):
+        sides = (found.happened.waits.get(tenant), found.model.waits.get(tenant), found.other.waits.get(tenant))
+        cells = [_seconds(getattr(side, name)) if side else "" for name in _WAITS for side in sides]
+        table.add_row(Text(visible(tenant)), *cells)
+    return table
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), collapse_padding=True)
+    table.add_column("\ntenant", overflow="ellipsis", no_wrap=True)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _notes(found: WhatIf) -> list[str]:
+    traffic, off = found.traffic, found.distance
+    lines = ["Waits go from the request to the start of its run, in seconds."]
+    if found.contest is None:
+        lines.append("No two tenants were ever backlogged together: there are no shares to compare.")
+    else:
+        interval = found.contest.interval
+        lines.append(
+            f"Shares are of the tokens handed out from {interval.from_ms / 1_000:.1f} s to "
+            f"{interval.until_ms / 1_000:.1f} s after the first arrival: the longest time in which the same tenants "
+            f"({visible(', '.join(found.contest.tenants))}) were backlogged all the time, as it happened."
+        )
+    lines.append(
+        f"All was done after {_seconds(found.happened.makespan_ms)} s; in the model after "
+        f"{_seconds(found.model.makespan_ms)} s; what if: {_seconds(found.other.makespan_ms)} s."
+    )
+    lines.append(
+        f"The model is off by at most {_signed(off.p50[1])} s in a tenant's p50 wait ({visible(off.p50[0])}), "
+        f"{_signed(off.p95[1])} s in its p95 ({visible(off.p95[0])}), {float(off.share[1]) * 100:+.1f} points of a "
+        f"share ({visible(off.share[0]) or 'nobody'}), and {float(off.makespan) * 100:+.1f} % in the time for all. "
+        "Differences smaller than that say nothing."
+    )
+    left = _totals(traffic.left_out)
+    if left:
+        lines.append("Left out, since nobody knows their cost: " + ", ".join(f"{n:,} {why}" for why, n in left.items()))
+    if found.other.waiting:
+        lines.append(f"Never begun, their tenants being paused: {sum(found.other.waiting.values()):,} runs.")
+    if traffic.steps_cut:
+        lines.append(f"Of {traffic.steps_cut:,} steps the topics no longer have all inputs.")
+    return lines
+
+
+def _tenants(found: WhatIf) -> list[str]:
+    """Everyone of whom something is known, in the order of their first arrivals; who was left out altogether last."""
+    played = dict.fromkeys(arrival.tenant for arrival in found.traffic.arrivals)
+    return [*played, *(tenant for tenant in found.traffic.left_out if tenant not in played)]
+
+
+def _weights(found: WhatIf, tenant: str) -> str:
+    then, now = _weight(found, tenant, changed=False), _weight(found, tenant, changed=True)
+    return str(then) if then == now else f"{then} → {now}"
+
+
+def _weight(found: WhatIf, tenant: str, *, changed: bool) -> int:
+    policy = found.traffic.policy_at(found.contest.interval.from_ms if found.contest else 0)
+    return (found.change.apply(policy) if changed else policy).rules_for(tenant).weight
+
+
+def _part(side: Side, tenant: str) -> str:
+    total = sum(share.observed for share in side.shares.values())
+    share = side.shares.get(tenant)
+    return f"{100 * share.observed / total:.1f} %" if share and total else ""
+
+
+def _stated(side: Side, tenant: str) -> str:
+    total = sum(share.observed for share in side.shares.values())
+    share = side.shares.get(tenant) if side.stated else None
+    return f"{100 * share.stated / total:.1f} %" if share and total else ""
+
+
+def _turned_away(side: Side, tenant: str) -> str:
+    runs = sum(side.refused.get(tenant, {}).values()) + side.waiting.get(tenant, 0)
+    return f"{runs:,}" if runs else ""
+
+
+def _seconds(ms: int) -> str:
+    seconds = ms / 1_000
+    return f"{seconds:.2f}" if seconds < 100 else f"{seconds:,.0f}"  # noqa: PLR2004 - where hundredths stop to matter
+
+
+def _signed(ms: int) -> str:
+    return f"{ms / 1_000:+.2f}"
+
+
+def _totals(by_tenant: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for reasons in by_tenant.values():
+        for why, runs in reasons.items():
+            totals[why] = totals.get(why, 0) + runs
+    return totals
+
+
+def _side_json(side: Side) -> dict[str, Any]:
+    return {
+        "makespan_ms": side.makespan_ms,
+        "jain_index": None if side.jain is None else float(side.jain),
+        "served_runs": sum(waits.runs for waits in side.waits.values()),
+        "refused": _totals(side.refused),
+        "waiting_runs": sum(side.waiting.values()),
+    }
+
+
+def _distance_json(off: Distance) -> dict[str, Any]:
+    return {
+        "p50_ms": {"tenant": off.p50[0], "ms": off.p50[1]},
+        "p95_ms": {"tenant": off.p95[0], "ms": off.p95[1]},
+        "share": {"tenant": off.share[0], "part": float(off.share[1])},
+        "makespan": float(off.makespan),
+    }
+
+
+def _tenant_json(found: WhatIf, tenant: str) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "weight": {
+            "happened": _weight(found, tenant, changed=False),
+            "what_if": _weight(found, tenant, changed=True),
+        },
+        "left_out": dict(found.traffic.left_out.get(tenant, {})),
+        "happened": _tenant_side(found.happened, tenant),
+        "model": _tenant_side(found.model, tenant),
+        "what_if": _tenant_side(found.other, tenant),
+    }
+
+
+def _tenant_side(side: Side, tenant: str) -> dict[str, Any]:
+    share, waits = side.shares.get(tenant), side.waits.get(tenant)
+    return {
+        "waits_ms": waits and waits._asdict(),
+        "share_tokens": share
+        and {"asked": share.asked, "stated": share.stated if side.stated else None, "observed": share.observed},
+        "tokens": side.tokens.get(tenant, 0),
+        "refused": dict(side.refused.get(tenant, {})),
+        "waiting": side.waiting.get(tenant, 0),
+    }
