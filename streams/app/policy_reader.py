@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -34,7 +33,7 @@ class PolicyFeed:
     """
 
     def __init__(self) -> None:
-        self._changes: deque[tuple[AppliedPolicy, int]] = deque()  # with its bytes
+        self._changes: tuple[tuple[AppliedPolicy, int], ...] = ()  # each with its bytes; replaced, never changed
         self._version = -1
 
     def after(self, version: int) -> Sequence[AppliedPolicy]:
@@ -44,12 +43,13 @@ class PolicyFeed:
         """
         if version >= self._version:
             return ()
-        return [change for change, _ in tuple(self._changes) if change.offset > version]
+        return [change for change, _ in self._changes if change.offset > version]
 
     def add(self, change: AppliedPolicy) -> None:
-        self._changes.append((change, policy_bytes(change.policy)))
-        while len(self._changes) > _KEPT or sum(size for _, size in self._changes) > MAX_POLICY_BYTES:
-            self._changes.popleft()
+        kept = [*self._changes, (change, policy_bytes(change.policy))]
+        while len(kept) > _KEPT or sum(size for _, size in kept) > MAX_POLICY_BYTES:
+            del kept[0]
+        self._changes = tuple(kept)
         self._version = change.offset
 
 

@@ -9,10 +9,10 @@ from confluent_kafka import KafkaError
 from streams import clock
 from streams.app import policy_reader
 from streams.app.policy_reader import PolicyFeed, PolicyReader
-from streams.core.policy import Policy
+from streams.core.policy import Policy, TenantRules
 from streams.errors import FairstreamError, NotAuthorized, OwnershipLost, Unavailable
 from streams.kafka import KafkaSettings
-from streams.wire import AppliedPolicy, PolicyChange, encode_policy
+from streams.wire import MAX_POLICY_BYTES, AppliedPolicy, PolicyChange, encode_policy, policy_bytes
 
 
 def change(position: int) -> AppliedPolicy:
@@ -37,6 +37,17 @@ def test_a_feed_keeps_the_newest_changes_only() -> None:
     kept = [each.offset for each in feed.after(-1)]
     assert kept == list(range(1_000 - len(kept), 1_000))
     assert len(kept) < 100
+
+
+def test_a_feed_keeps_no_more_than_has_room_in_a_journal_record() -> None:
+    feed = PolicyFeed()
+    for position in range(5):
+        tenants = {f"{'x' * 200}{number:05}": TenantRules(weight=2) for number in range(5_000)}
+        feed.add(AppliedPolicy(position, "ann", 1_000, Policy(tenants=tenants)))
+        kept = feed.after(-1)
+        assert kept[-1].offset == position
+        assert sum(policy_bytes(each.policy) for each in kept) <= MAX_POLICY_BYTES
+    assert [each.offset for each in kept] == [3, 4]
 
 
 class Message:

@@ -368,6 +368,16 @@ def test_a_policy_change_causes_a_step_and_is_its_input(stage: Stage) -> None:
     assert [(each.topic, each.first) for each in stage.entries[1].inputs] == [("policy", 3)]
 
 
+def test_policies_are_taken_in_alone(stage: Stage) -> None:
+    """With all that may arrive for a step they would have no room in its journal record."""
+    stage.policies.add(AppliedPolicy(3, "ann", 1_000, Policy(name="new")))
+    stage.task.inbox.put(requests(request(0)))
+    stage.task.start()
+    eventually(lambda: len(stage.writer.written) == 2, "both steps")
+    assert [[each.topic for each in entry.inputs] for entry in stage.entries] == [["policy"], ["requests"]]
+    assert [entry.takeover for entry in stage.entries] == [True, False]
+
+
 def test_a_timer_causes_a_step(stage: Stage) -> None:
     open_(stage)
     leases = Leases(lease_ms=50, max_lease_ms=50, backoff_ms=0, max_attempts=2)

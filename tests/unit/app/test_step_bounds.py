@@ -5,18 +5,28 @@ from __future__ import annotations
 import pytest
 
 from streams.app.inbox import Inbox
+from streams.app.policy_reader import PolicyFeed
 from streams.core import counts
 from streams.core.dispatching import MAX_DISPATCHES
 from streams.core.effects import Effects
 from streams.core.expiry import MAX_ENDED
 from streams.core.inputs import STARTED, Completion, SetPolicy, Submit
 from streams.core.overload import MAX_DROPPED
-from streams.core.policy import Estimates, Leases, Limits, Policy, PriorityClass, Window
-from streams.core.records import EndedRecord
+from streams.core.policy import Estimates, Leases, Limits, Policy, PriorityClass, TenantRules, Window
+from streams.core.policy_check import MAX_TENANTS
+from streams.core.records import EndedRecord, PolicyRecord
 from streams.core.shard import Shard
 from streams.intake import Reader
 from streams.rows import encode
-from streams.wire import STEP_BYTES, encode_completion, encode_journal
+from streams.wire import (
+    MAX_POLICY_BYTES,
+    STEP_BYTES,
+    AppliedPolicy,
+    Proof,
+    encode_completion,
+    encode_journal,
+    policy_bytes,
+)
 from tests.unit.app.fakes import NAMES, FakeRecord, completions
 
 MOST_INPUTS = 4_000  # the largest `max_step_inputs`
@@ -78,6 +88,33 @@ def test_the_journal_of_the_fullest_step_fits(length: int) -> None:
     assert len(value) < STEP_BYTES - 500_000
     if length == 255:
         assert len(value) > STEP_BYTES // 2, "this was meant to be the worst case"
+
+
+def largest_policies() -> list[AppliedPolicy]:
+    """As many and as large ones as a shard is given at once."""
+    feed = PolicyFeed()
+    for offset, tenants in enumerate([20] * 60 + [17_500]):
+        rules = {f"{'x' * 150}{number:05}": TenantRules(weight=2) for number in range(tenants)}
+        feed.add(AppliedPolicy(offset, "x" * 255, 10**15, Policy(tenants=rules)))
+    return list(feed.after(-1))
+
+
+def test_the_journal_of_a_step_with_the_largest_policies_fits() -> None:
+    """Such a step takes nothing else in (`shard_task`). It would fit even if it did."""
+    policies, effects = largest_policies(), fullest_step(255)
+    proof = Proof(core=10**9, state="f" * 32, previous="f" * 64)
+    value = encode_journal(
+        effects, shard=0, epoch=10**18, policy_version=10**18, inputs=(), policies=policies, proof=proof
+    )
+    assert STEP_BYTES - 500_000 < len(value) < STEP_BYTES
+
+
+def test_the_row_of_the_largest_policy_fits() -> None:
+    shortest = {f"{number:x}": TenantRules(plan="p") for number in range(MAX_TENANTS)}
+    longest = {f"{'x' * 130}{number:05}": TenantRules(plan="p", max_queued_tokens=1) for number in range(17_000)}
+    for tenants in (shortest, longest):
+        assert policy_bytes(Policy(tenants=tenants)) <= MAX_POLICY_BYTES
+        assert len(encode(PolicyRecord(1, Policy(tenants=tenants)))) < STEP_BYTES
 
 
 @pytest.mark.parametrize("length", [60, 255])

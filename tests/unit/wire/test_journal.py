@@ -7,8 +7,19 @@ import pytest
 
 from streams.core.effects import Dispatch, Effects, Rejection, Revoke, Settlement
 from streams.core.inputs import Undeliverable
+from streams.core.policy import Policy, TenantRules
 from streams.errors import BadRecord
-from streams.wire import Decision, InputRange, JournalEntry, RefusedRun, decode_journal, encode_journal
+from streams.wire import (
+    AppliedPolicy,
+    Decision,
+    InputRange,
+    JournalEntry,
+    Proof,
+    RefusedRun,
+    decode_journal,
+    encode_journal,
+    journal_digest,
+)
 from streams.wire.topics import MAX_MESSAGE_BYTES
 from tests.unit.wire.avro_values import assert_conforms
 
@@ -84,6 +95,53 @@ def test_what_no_topic_takes_is_an_input_of_its_own() -> None:
     assert_conforms(value, "journal")
     entry = decode_journal(value)
     assert (entry.undeliverable, entry.largest_body) == (given, 1_000)
+
+
+def test_what_proves_a_step() -> None:
+    policies = (AppliedPolicy(4, "ann", 900, Policy(name="live", tenants={"acme": TenantRules(weight=3)})),)
+    unread = (InputRange("completions", 12, 12), InputRange("requests", 80, 90))
+    proof = Proof(core=7, state="0f" * 16, previous="ab" * 32)
+    value = encode_journal(
+        busy_step(),
+        shard=3,
+        epoch=2,
+        policy_version=4,
+        inputs=INPUTS,
+        policies=policies,
+        unread=unread,
+        proof=proof,
+    )
+    assert_conforms(value, "journal")
+    entry = decode_journal(value)
+    assert (entry.policies, entry.unread) == (policies, unread)
+    assert (entry.core, entry.state, entry.previous) == proof
+
+
+def test_a_record_of_before_there_was_a_proof_has_none() -> None:
+    entry = decode_journal(encode_journal(busy_step(), shard=3, epoch=2, policy_version=4, inputs=INPUTS))
+    assert (entry.core, entry.state, entry.previous, entry.policies, entry.unread) == (None, "", "", (), ())
+
+
+def test_the_digest_of_a_record_is_one_that_anybody_can_work_out() -> None:
+    assert journal_digest(b"test") == "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"  # sha256sum
+
+
+@pytest.mark.parametrize("policy", [[], 5, {"quantum": 0}, {"quantums": 5}])
+def test_what_is_no_policy_is_refused(policy: object) -> None:
+    stated = [AppliedPolicy(4, "ann", 900, Policy())]
+    value = encode_journal(Effects(1, 5), shard=0, epoch=1, policy_version=4, inputs=(), policies=stated)
+    message = orjson.loads(value)
+    message["policies"][0]["policy"] = policy
+    with pytest.raises(BadRecord) as refused:
+        decode_journal(orjson.dumps(message))
+    assert (refused.value.field or "").startswith("policies")
+
+
+def test_a_policy_that_only_half_a_json_reader_takes_is_refused() -> None:
+    stated = [AppliedPolicy(4, "ann", 900, Policy(name="x"))]
+    value = encode_journal(Effects(1, 5), shard=0, epoch=1, policy_version=4, inputs=(), policies=stated)
+    with pytest.raises(BadRecord):
+        decode_journal(value.replace(b'"policy":{"name":"x"}', b'"policy":{"name":"\xff"}'))
 
 
 def test_payloads_stay_out_of_it() -> None:
