@@ -5,6 +5,9 @@ their true cost; f: weight; the rest as in the docstring of `streams.core`):
 
     |S_i / f_i - S_j / f_j|  <=  Q + (E + K_i D) / f_i + (E + K_j D) / f_j
 
+A newcomer's first visit is in the round after the one in which it came, and everybody else's is before it in both: to
+intervals that begin before it another quantum is added.
+
 In all of it `served` is in the order of the decisions. E and D are taken over all of it, K over the tenant's.
 """
 
@@ -91,7 +94,8 @@ class _Measure:
             value += run.arrival.tokens * signed[run.arrival.tenant]
             low, high = min(low, value), max(high, value)
         observed = Fraction(high - low, self._weights[first] * self._weights[second])
-        bound = self._quantum + self._slack[first] + self._slack[second]
+        new = any(interval.from_ms < self._moments[tenant][0] for tenant in signed)
+        bound = (2 if new else 1) * self._quantum + self._slack[first] + self._slack[second]
         return Gap(first, second, observed, bound, interval)
 
     def _inside(self, tenant: str, interval: Interval) -> list[tuple[int, Served]]:

@@ -4,7 +4,7 @@ import pytest
 
 from streams.core.policy import Policy, TenantRules
 from streams.simulate.backlog import Contest, Interval, find_contest
-from streams.simulate.bound import gaps, most_in_flight
+from streams.simulate.bound import gaps, gaps_everywhere, most_in_flight
 from streams.simulate.costs import HeavyTail
 from streams.simulate.deficit_round_robin import DeficitRoundRobin
 from streams.simulate.pool import Served, play
@@ -38,7 +38,7 @@ def test_the_bound_is_the_one_that_the_core_states() -> None:
         run("a", 2, 10, charge=25, lasts_ms=50),  # 15 too much
         run("b", 3, 40, lasts_ms=50),
     ]
-    (gap,) = gaps(served, CONTEST, {"a": 2, "b": 3}, quantum=7)
+    (gap,) = gaps(served, Contest(Interval(3, 100), ("a", "b")), {"a": 2, "b": 3}, quantum=7)
     assert gap.bound == 7 + Fraction(40 + 2 * 25, 2) + Fraction(40 + 1 * 25, 3)
     assert gap.holds
 
@@ -47,7 +47,7 @@ def test_a_gap_above_the_bound_is_seen() -> None:
     served = [run("a", at, 10) for at in range(50)] + [run("b", 60, 10)]
     (gap,) = gaps(served, CONTEST, {"a": 1, "b": 1}, quantum=10)
     assert gap.observed == 500
-    assert gap.bound == 30
+    assert gap.bound == 10 + 10 + 20
     assert not gap.holds
 
 
@@ -75,3 +75,25 @@ def test_the_core_keeps_its_bound_and_fifo_does_not(seed: int) -> None:
     fifo_contest = find_contest(fifo)
     assert fifo_contest is not None
     assert not all(gap.holds for gap in gaps(fifo, fifo_contest, weights, policy.quantum))
+
+
+def test_a_newcomer_adds_a_quantum_until_its_first_visit() -> None:
+    """Before it everybody else may have had two visits."""
+    served = [run("a", 1, 10), run("a", 2, 10), run("b", 3, 10), run("a", 4, 10), run("b", 5, 10)]
+    weights = {"a": 1, "b": 1}
+    (whole,) = gaps(served, Contest(Interval(0, 100), ("a", "b")), weights, quantum=7)
+    (later,) = gaps(served, Contest(Interval(3, 100), ("a", "b")), weights, quantum=7)
+    assert (whole.bound, later.bound) == (7 + 7 + 20, 7 + 20)
+
+
+def test_every_interval_of_every_two_is_measured() -> None:
+    first = [run("a", 10, 10), run("b", 10, 20), run("a", 20, 10), run("b", 20, 20)]
+    later = [
+        Served(each.arrival._replace(at_ms=100), each.charge, 100 + each.decided_ms, 0, 200)
+        for each in (run("a", 30, 5), run("b", 40, 5))
+    ]
+    found = list(gaps_everywhere(first + later, {"a": 1, "b": 1}, quantum=10))
+    assert [(gap.first, gap.second, gap.interval) for gap in found] == [
+        ("a", "b", Interval(0, 20)),
+        ("a", "b", Interval(100, 130)),
+    ]
