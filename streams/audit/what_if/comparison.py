@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from streams.audit.what_if.model import play_fifo, play_policies
 from streams.simulate.backlog import contest_in, find_contest
 from streams.simulate.report import Share, jain, makespan_ms, shares
-from streams.simulate.waits import Waits, waits
+from streams.simulate.waits import Waits, percentile, waits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,9 +44,11 @@ class Side:
 
 
 class Distance(NamedTuple):
-    """How far the model is from what happened, where it is farthest. Positive: more in the model."""
+    """How far the model is from what happened. Positive: more in the model."""
 
-    p50: tuple[str, int]  # tenant, ms
+    half_p50: int  # ms: the p50 waits of half of the tenants are not farther off
+    half_p95: int
+    p50: tuple[str, int]  # tenant, ms: where it is farthest
     p95: tuple[str, int]
     share: tuple[str, Fraction]  # tenant, part of the interval's tokens; ("", 0) without a contest
     makespan: Fraction  # relative
@@ -142,12 +144,20 @@ def _distance(happened: Side, model: Side) -> Distance:
         tenant: Fraction(_observed(model, tenant), modelled) - Fraction(_observed(happened, tenant), total)
         for tenant in {**happened.shares, **model.shares}
     }
+    p50 = {name: model.waits[name].p50 - happened.waits[name].p50 for name in both}
+    p95 = {name: model.waits[name].p95 - happened.waits[name].p95 for name in both}
     return Distance(
-        _farthest({name: model.waits[name].p50 - happened.waits[name].p50 for name in both}),
-        _farthest({name: model.waits[name].p95 - happened.waits[name].p95 for name in both}),
+        _half(p50),
+        _half(p95),
+        _farthest(p50),
+        _farthest(p95),
         max(apart.items(), key=lambda item: abs(item[1]), default=("", Fraction(0))),
         Fraction(model.makespan_ms, happened.makespan_ms) - 1,
     )
+
+
+def _half(apart: Mapping[str, int]) -> int:
+    return percentile(sorted(map(abs, apart.values())), 50) if apart else 0
 
 
 def _farthest(apart: Mapping[str, int]) -> tuple[str, int]:

@@ -133,10 +133,11 @@ def _notes(found: WhatIf) -> list[str]:
         f"{_seconds(found.model.makespan_ms)} s; what if: {_seconds(found.other.makespan_ms)} s."
     )
     lines.append(
-        f"The model is off by at most {_signed(off.p50[1])} s in a tenant's p50 wait ({visible(off.p50[0])}), "
-        f"{_signed(off.p95[1])} s in its p95 ({visible(off.p95[0])}), {float(off.share[1]) * 100:+.1f} points of a "
-        f"share ({visible(off.share[0]) or 'nobody'}), and {float(off.makespan) * 100:+.1f} % in the time for all. "
-        "Differences smaller than that say nothing."
+        f"The model is off by up to {_seconds(off.half_p50)} s in the p50 wait of half of the tenants and by "
+        f"{_signed(off.p50[1])} s at most ({visible(off.p50[0])}); in the p95 by {_seconds(off.half_p95)} s and "
+        f"{_signed(off.p95[1])} s ({visible(off.p95[0])}); by {float(off.share[1]) * 100:+.1f} points of a share "
+        f"({visible(off.share[0]) or 'nobody'}) and {float(off.makespan) * 100:+.1f} % of the time for all. Smaller "
+        "differences say nothing."
     )
     left = _totals(traffic.left_out)
     if left:
@@ -210,8 +211,8 @@ def _side_json(side: Side) -> dict[str, Any]:
 
 def _distance_json(off: Distance) -> dict[str, Any]:
     return {
-        "p50_ms": {"tenant": off.p50[0], "ms": off.p50[1]},
-        "p95_ms": {"tenant": off.p95[0], "ms": off.p95[1]},
+        "p50_ms": {"half_within": off.half_p50, "farthest": off.p50[1], "tenant": off.p50[0]},
+        "p95_ms": {"half_within": off.half_p95, "farthest": off.p95[1], "tenant": off.p95[0]},
         "share": {"tenant": off.share[0], "part": float(off.share[1])},
         "makespan": float(off.makespan),
     }

@@ -13,7 +13,7 @@ from streams.simulate.pool import Served
 from streams.simulate.workload import Arrival
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from streams.audit.what_if.reading import Record
     from streams.audit.what_if.runs import RecordedRun
@@ -122,9 +122,10 @@ def _served(arrival: Arrival, run: RecordedRun, begin_ms: int) -> Served:
 
 
 def _from_begin(policies: Sequence[tuple[int, Policy]], begin_ms: int) -> tuple[Stated, ...]:
-    before = [policy for at_ms, policy in policies if at_ms <= begin_ms] or [policies[0][1]]
-    after: Iterable[Stated] = (Stated(at_ms - begin_ms, policy) for at_ms, policy in policies if at_ms > begin_ms)
-    return (Stated(0, before[-1]), *after)
+    """Return the policies from that moment on. The first one is taken back to it: no step is older."""
+    held = sum(at_ms <= begin_ms for at_ms, _ in policies) or 1
+    changes = (Stated(at_ms - begin_ms, policy) for at_ms, policy in policies[held:])
+    return (Stated(0, policies[held - 1][1]), *changes)
 
 
 def _since(at_ms: int | None, begin_ms: int) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from streams.cli.audit import checkpoint, export, replay
+from streams.cli.audit import checkpoint, export, replay, what_if
 
 app = typer.Typer(
     help="Prove, explain and try again what was decided, from the topics alone or from an exported directory.",
@@ -13,3 +13,4 @@ app = typer.Typer(
 app.command("replay")(replay.replay)
 app.command("export")(export.export)
 app.command("checkpoint")(checkpoint.checkpoint)
+app.command("what-if")(what_if.what_if)
