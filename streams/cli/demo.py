@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,10 @@ def demo(
         str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Without it a local one, while it lasts.")
     ] = None,
     kafka_config: options.KafkaConfig = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the topics of each story there, for `fairstream audit ... --from`."),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """The story on a real Kafka: one tenant files 900 runs, the others their few. Beside FIFO.
@@ -36,5 +41,7 @@ def demo(
     """
     from streams.demo import DemoOptions, run_demo
 
-    settings = DemoOptions(kafka=kafka, kafka_config=kafka_config, story=story.value, seed=seed, json=json)
+    settings = DemoOptions(
+        kafka=kafka, kafka_config=kafka_config, story=story.value, seed=seed, export=export, json=json
+    )
     raise typer.Exit(run_demo(settings))

@@ -1,7 +1,7 @@
 """The demo: two stories on a real Kafka, with a real scheduler and a fleet of simulated workers, measured beside FIFO.
 
 What is shown of the scheduler was read from the topics after it had happened; what is shown of FIFO is simulated
-from the very arrivals, costs and slots of that run, without any delay of its own.
+from the very arrivals, costs, durations and slots of that run, without any delay of its own.
 
 What may not happen here: a figure that was not measured, or a claim that cannot fail.
 

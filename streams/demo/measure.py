@@ -9,7 +9,7 @@ from fractions import Fraction
 from streams.core.inputs import STARTED, SUCCEEDED
 from streams.demo.records import Account, Records
 from streams.errors import FairstreamError
-from streams.simulate.backlog import Contest, find_contest
+from streams.simulate.backlog import Contest, contest_in, find_contest
 from streams.simulate.bound import Gap, gaps
 from streams.simulate.pool import Served, play
 from streams.simulate.report import Share, jain, makespan_ms, shares
@@ -42,12 +42,13 @@ class Figures:
 
     story: Story
     waits: Mapping[str, Waits]  # as it ran
-    fifo_waits: Mapping[str, Waits]  # simulated
+    fifo_waits: Mapping[str, Waits]  # simulated, of runs that lasted as long as they did
     makespan_ms: int  # from the first request to the last end, as it ran
     fifo_makespan_ms: int  # simulated
     tokens: int  # of all runs
     contest: Contest | None
     shares: Mapping[str, Share]  # of the contest's interval
+    fifo_shares: Mapping[str, Share]  # of the same interval, simulated
     gaps: Sequence[Gap]
     jain: Fraction  # Jain's index of what the contest's tenants got for their weight; 1: all the same
     ledgers: Mapping[str, Ledger]
@@ -58,12 +59,15 @@ class Figures:
 
 def measure(story: Story, records: Records, accounts: Mapping[str, Account], begin_ms: int) -> Figures:
     """Work out the figures of a story that was played to its end. Raises `FairstreamError` if a run is missing."""
-    arrivals = as_filed(story, records, begin_ms)
-    served = as_served(arrivals, records, begin_ms)
+    filed = as_filed(story, records, begin_ms)
+    served = as_served(filed, records, begin_ms)
+    lasted = {(run.arrival.tenant, run.arrival.run_id): run.arrival for run in served}
+    arrivals = [lasted[arrival.tenant, arrival.run_id] for arrival in filed]
     fifo = play(arrivals, Fifo(), slots=story.slots)
     weights = story.weights
     contest = find_contest(served)
     parts = shares(served, contest, weights) if contest else {}
+    fifo_parts = shares(fifo, contest_in(fifo, contest.interval), weights) if contest else {}
     keys = {(arrival.tenant, arrival.run_id) for arrival in arrivals}
     return Figures(
         story=story,
@@ -74,6 +78,7 @@ def measure(story: Story, records: Records, accounts: Mapping[str, Account], beg
         tokens=sum(arrival.tokens for arrival in arrivals),
         contest=contest,
         shares=parts,
+        fifo_shares=fifo_parts,
         gaps=gaps(served, contest, weights, story.policy.quantum) if contest else (),
         jain=jain([Fraction(parts[name].observed, weights[name]) for name in contest.tenants] if contest else []),
         ledgers=_ledgers(story, records, accounts),
@@ -100,7 +105,10 @@ def as_filed(story: Story, records: Records, begin_ms: int) -> tuple[Arrival, ..
 
 
 def as_served(arrivals: Iterable[Arrival], records: Records, begin_ms: int) -> tuple[Served, ...]:
-    """Return how each run was served, in the order of the decisions: the attempt that succeeded."""
+    """Return how each run was served, in the order of the decisions: the attempt that succeeded.
+
+    Each has lasted as long as its worker took, by the reports' timestamps, whatever the story has planned.
+    """
     done = {(report.tenant, report.run_id): report for report in records.reports if report.status == SUCCEEDED}
     started = {(r.tenant, r.run_id, r.attempt): r.at_ms for r in records.reports if r.status == STARTED}
     handed = {(each.tenant, each.run_id, each.attempt): each for each in records.handed}
@@ -113,8 +121,11 @@ def as_served(arrivals: Iterable[Arrival], records: Records, begin_ms: int) -> t
             continue
         attempt = (end.tenant, end.run_id, end.attempt)
         given = handed[attempt]
-        run = Served(arrival, given.estimate, given.at_ms - begin_ms, started[attempt] - begin_ms, end.at_ms - begin_ms)
-        served.append((given.seq, run))
+        begun, ended = started[attempt], end.at_ms
+        lasted = arrival._replace(duration_ms=max(1, ended - begun))
+        served.append(
+            (given.seq, Served(lasted, given.estimate, given.at_ms - begin_ms, begun - begin_ms, ended - begin_ms))
+        )
     _require_all(missing, "done")
     return tuple(run for _, run in sorted(served, key=lambda pair: pair[0]))
 

@@ -14,6 +14,8 @@ from rich.console import Console
 
 from streams import clock
 from streams.admin.kafka import admin_client, look
+from streams.audit.export import export
+from streams.audit.kafka_recording import KafkaRecording
 from streams.demo.claims import Claim, judge
 from streams.demo.deployment import deploy
 from streams.demo.measure import Figures, measure
@@ -38,7 +40,7 @@ def play_demo(options: DemoOptions) -> int:
     console = _console()
     with _kafka(options) as servers, _logs() as logs:
         for story in make_stories(options.story, options.seed):
-            figures = _play(story, servers, options.kafka_config, logs)
+            figures = _play(story, servers, options, logs)
             results.append((figures, judge(figures)))
             if not options.json:
                 show(*results[-1], console)
@@ -50,8 +52,9 @@ def play_demo(options: DemoOptions) -> int:
     return 0 if held == len(claims) else 1
 
 
-def _play(story: Story, servers: str, config: Path | None, logs: Path) -> Figures:
+def _play(story: Story, servers: str, options: DemoOptions, logs: Path) -> Figures:
     # Topics of its own for each run of the demo: on a Kafka of yours it finds nothing old and overwrites nothing.
+    config = options.kafka_config
     kafka = _settings(servers, config, prefix=f"demo-{story.name}-{clock.now_ms()}.")
     folder = logs / story.name
     folder.mkdir()
@@ -61,6 +64,9 @@ def _play(story: Story, servers: str, config: Path | None, logs: Path) -> Figure
         with watching(story) as watch:
             begin_ms = play_story(story, deployment, watch)
         records = deployment.observer.records
+    if options.export is not None:
+        say(f"keeping the topics: {options.export / story.name}")
+        export(KafkaRecording(kafka), options.export / story.name, now_ms=clock.now_ms())
     return measure(story, records, read_accounts(kafka, _READ_S), begin_ms)
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from streams.demo.claims import Claim, judged_tenants
 from streams.demo.measure import Figures
+from streams.simulate.report import Share
 from streams.simulate.waits import Waits
 
 WIDTH: Final = 100
@@ -101,7 +102,7 @@ def _notes(figures: Figures) -> Padding:
     )
     lines.append(
         "Waits go from the request to the start of its run, in seconds as they passed. Here: as it ran, read from the "
-        "topics. FIFO: simulated from the same arrivals, costs and slots, without any delay of its own."
+        "topics. FIFO: simulated from the same arrivals, costs, durations and slots, without any delay of its own."
     )
     return Padding(Text("\n".join(lines), style="dim"), (1, 0))
 
@@ -130,7 +131,10 @@ def _as_json(figures: Figures, claims: list[Claim]) -> dict[str, Any]:
         "slots": story.slots,
         "tokens_per_s_and_slot": story.tokens_per_s,
         "compression": story.compression,
-        "measured": {"fairstream": "as it ran, from the topics", "fifo": "simulated: same arrivals, costs and slots"},
+        "measured": {
+            "fairstream": "as it ran, from the topics",
+            "fifo": "simulated: same arrivals, costs, durations and slots",
+        },
         "makespan_ms": {"fairstream": figures.makespan_ms, "fifo": figures.fifo_makespan_ms},
         "steps": figures.steps,
         "contest": figures.contest
@@ -155,16 +159,20 @@ def _as_json(figures: Figures, claims: list[Claim]) -> dict[str, Any]:
 
 def _tenant_json(figures: Figures, tenant: str) -> dict[str, Any]:
     rules = figures.story.policy.rules_for(tenant)
-    share = figures.shares.get(tenant)
     return {
         "tenant": tenant,
         "plan": rules.plan,
         "weight": rules.weight,
         "small": tenant in figures.story.small,
-        "share_tokens": share and {"asked": share.asked, "stated": share.stated, "observed": share.observed},
+        "share_tokens": _share_json(figures.shares.get(tenant)),
+        "fifo_share_tokens": _share_json(figures.fifo_shares.get(tenant)),
         "waits_ms": {
             "fairstream": figures.waits[tenant]._asdict(),
             "fifo": figures.fifo_waits[tenant]._asdict(),
         },
         "tokens": asdict(figures.ledgers[tenant]),
     }
+
+
+def _share_json(share: Share | None) -> dict[str, Any] | None:
+    return share and {"asked": share.asked, "stated": share.stated, "observed": share.observed}
