@@ -11,6 +11,9 @@ import pytest
 
 from streams import clock
 from streams.admin.migration.migrate import FILL, MOVE, SWEEP, Migration, Outcome
+from streams.audit.checkpoints import latest_before
+from streams.audit.kafka_recording import KafkaRecording
+from streams.audit.replay import ShardReplay
 from streams.core.records import FlightRecord, FlowRecord, RunRecord
 from streams.errors import ConfigError
 from streams.kafka import KafkaSettings
@@ -148,6 +151,20 @@ def serve(old: Deployment, new: Deployment, scheduler: SchedulerProcess, sweep: 
             workers.finish()
 
 
+def replay_from_the_migration(new: Deployment, shard: int) -> None:
+    """No input of the new topics explains what was moved there; the checkpoint of the migration does."""
+    found = KafkaRecording(KafkaSettings(servers=new.servers, prefix=new.prefix))
+    unexplained = ShardReplay(found, shard)
+    assert len(list(unexplained)) == 1
+    assert unexplained.divergence is not None
+    start = latest_before(found, shard, step=0)
+    assert start is not None
+    replay = ShardReplay(found, shard, start)
+    steps = len(list(replay))
+    assert replay.divergence is None
+    assert steps == len(new.gather().journal[shard]) > 1
+
+
 def test_two_shards_become_three_under_backlog_however_often_it_is_killed(old: Deployment) -> None:
     new = moved(old, 3, "b")
     scheduler = new.scheduler("new", refused_retry_s=1.0)
@@ -169,6 +186,9 @@ def test_two_shards_become_three_under_backlog_however_often_it_is_killed(old: D
     assert wrong(outcome) == []
     assert [seen.value for seen in read_topic(new.servers, new.names.requests)].count(UNREADABLE) == 1
     assert len(taken(old.gather(), new.gather())) == RUNS + WAKING + MORE
+
+    for shard in range(new.shards):
+        replay_from_the_migration(new, shard)
 
     # It has moved: nowhere else can it go, and going there again changes nothing.
     with pytest.raises(ConfigError, match="has moved, or begun to, to 3 shard"):

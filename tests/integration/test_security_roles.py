@@ -106,7 +106,7 @@ def test_each_role_does_its_work_with_its_rights_alone(place: Place) -> None:
     again = place.run(ADMIN, "acls", "--role", "worker", "--principal", f"User:{by_name(Role.WORKER)}", "--apply")
     assert not any(right["granted"] for right in again["rights"]), "they were granted already, all of them"
     made = place.run(by_name(Role.ADMIN), "topics", "--shards", str(SHARDS), "--dispatch-partitions", "2")
-    assert (len(made["create"]), made["prepared_group"]) == (9, f"{place.prefix}workers")
+    assert (len(made["create"]), made["prepared_group"]) == (10, f"{place.prefix}workers")
     place.run(by_name(Role.ADMIN), "policy", "apply")
     scheduler = SchedulerProcess(
         place.folder,
@@ -115,6 +115,7 @@ def test_each_role_does_its_work_with_its_rights_alone(place: Place) -> None:
         prefix=place.prefix,
         shards=SHARDS,
         kafka_config=place.kafka.config_file(by_name(Role.SCHEDULER)),
+        checkpoint_interval_s=1,
     )
     with scheduler:
         scheduler.wait_until_ready({0, 1})
