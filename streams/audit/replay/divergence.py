@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams.errors import shown, visible
@@ -16,11 +18,6 @@ if TYPE_CHECKING:
 _NOT_RECORDED: Final = frozenset({SKIPPED})
 
 _ABSENT: Final = "nothing"
-
-_DECISION: Final = ("seq", "tenant", "run_id", "class_", "attempt", "estimate", "deficit_before", "round")
-_REVOKE: Final = ("seq", "tenant", "run_id", "attempt", "reason")
-_SETTLEMENT: Final = ("tenant", "run_id", "attempt", "outcome", "estimate", "actual", "reported")
-_REJECTION: Final = ("tenant", "run_id", "reason", "position")
 
 
 class Divergence(NamedTuple):
@@ -55,36 +52,48 @@ Difference = tuple[str, object, object]  # field, recorded, replayed
 def differences(entry: JournalEntry, effects: Effects, intake_counts: Mapping[str, int]) -> Iterator[Difference]:
     """Yield what an entry and the effects of its replay do not agree on, in the order of the decision."""
     yield from _single("now_ms", entry.now_ms, effects.now_ms)
-    yield from _rows("settlements", _SETTLEMENT, entry.settlements, effects.settlements)
-    yield from _rows("rejections", _REJECTION, entry.rejections, effects.rejections)
-    yield from _rows("revokes", _REVOKE, entry.revokes, effects.revokes)
-    yield from _rows("decisions", _DECISION, entry.decisions, effects.dispatches)
+    yield from _SETTLEMENTS.differences(entry.settlements, effects.settlements)
+    yield from _REJECTIONS.differences(entry.rejections, effects.rejections)
+    yield from _REVOKES.differences(entry.revokes, effects.revokes)
+    yield from _DECISIONS.differences(entry.decisions, effects.dispatches)
     yield from _counts(entry.counts, effects.counts, intake_counts)
+
+
+class _Rows:
+    """Rows of one kind, as the journal keeps them and as they come out of the core."""
+
+    def __init__(self, name: str, *fields: str) -> None:
+        self._name: Final = name
+        self._fields: Final = [field.rstrip("_") for field in fields]
+        self._values: Final = attrgetter(*fields)
+
+    def differences(self, recorded: Sequence[object], replayed: Sequence[object]) -> Iterator[Difference]:
+        """Yield the fields that differ, up to where one side ends. Equal rows, as a rule all of them, cost little."""
+        ours, theirs = [*map(self._values, recorded)], [*map(self._values, replayed)]
+        if ours == theirs:
+            return
+        for index, (one, other) in enumerate(zip_longest(ours, theirs)):
+            if one is None or other is None:
+                yield f"{self._name}[{index}]", self._named(one), self._named(other)
+                return
+            for field, said, found in zip(self._fields, one, other, strict=True):
+                yield from _single(f"{self._name}[{index}].{field}", said, found)
+
+    def _named(self, values: Sequence[object] | None) -> object:
+        return _ABSENT if values is None else dict(zip(self._fields, values, strict=True))
+
+
+_DECISIONS: Final = _Rows(
+    "decisions", "seq", "tenant", "run_id", "class_", "attempt", "estimate", "deficit_before", "round"
+)
+_REVOKES: Final = _Rows("revokes", "seq", "tenant", "run_id", "attempt", "reason")
+_SETTLEMENTS: Final = _Rows("settlements", "tenant", "run_id", "attempt", "outcome", "estimate", "actual", "reported")
+_REJECTIONS: Final = _Rows("rejections", "tenant", "run_id", "reason", "position")
 
 
 def _single(field: str, recorded: object, replayed: object) -> Iterator[Difference]:
     if recorded != replayed:
         yield field, recorded, replayed
-
-
-def _rows(
-    name: str, fields: Sequence[str], recorded: Sequence[object], replayed: Sequence[object]
-) -> Iterator[Difference]:
-    for index in range(max(len(recorded), len(replayed))):
-        if index >= len(recorded):
-            yield f"{name}[{index}]", _ABSENT, _brief(replayed[index], fields)
-            return
-        if index >= len(replayed):
-            yield f"{name}[{index}]", _brief(recorded[index], fields), _ABSENT
-            return
-        for field in fields:
-            ours, theirs = getattr(recorded[index], field), getattr(replayed[index], field)
-            if ours != theirs:
-                yield f"{name}[{index}].{field.rstrip('_')}", ours, theirs
-
-
-def _brief(row: object, fields: Sequence[str]) -> dict[str, object]:
-    return {field.rstrip("_"): getattr(row, field) for field in fields}
 
 
 def _counts(recorded: Mapping[str, int], core: Mapping[str, int], intake: Mapping[str, int]) -> Iterator[Difference]:
