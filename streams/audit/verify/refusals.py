@@ -1,0 +1,152 @@
+"""The rejected topic against what the journal refuses, and the limits that a refusal names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streams.audit.verify.matching import Matching
+from streams.core import reasons
+from streams.errors import BadRecord, visible
+from streams.wire import Refusal, decode_rejection
+
+if TYPE_CHECKING:
+    from streams.audit.recording import Rec
+    from streams.audit.verify.books import Run
+    from streams.audit.verify.findings import Findings
+    from streams.audit.verify.told import Told
+    from streams.wire import RefusedRun, TopicNames
+
+_OF_THE_GATE: Final = 0  # the step of what a gate has refused: no shard has seen it
+
+
+class Unknown(NamedTuple):
+    """A number that the topics don't tell: a replay does."""
+
+
+UNKNOWN: Final = Unknown()
+Number = int | None | Unknown
+
+
+class Expected(NamedTuple):
+    """What the journal, and the limits, say of a refusal."""
+
+    shard: int
+    step: int
+    what: str
+    limit: Number
+    value: Number
+
+
+class Found(NamedTuple):
+    """A record of the rejected topic."""
+
+    shard: int
+    step: int
+    what: str
+    partition: int
+    offset: int
+    limit: int | None
+    value: int | None
+
+
+class Refusals:
+    """Of all shards."""
+
+    def __init__(self, names: TopicNames, findings: Findings) -> None:
+        self._requests: Final = names.requests
+        self._topics: Final = {names.requests: "requests", names.completions: "completions"}
+        self._findings: Final = findings
+        self._pairs: Final[Matching[Expected, Found]] = Matching()
+
+    def expect(self, told: Told, refused: RefusedRun, *, limit: Number = UNKNOWN, value: Number = UNKNOWN) -> None:
+        """Take in a refusal of the journal."""
+        entry = told.entry
+        key = (entry.shard, entry.step, refused.tenant, refused.run_id, refused.reason, max(refused.position, -1))
+        what = f"{visible(refused.tenant)}/{visible(refused.run_id)}, {refused.reason}"
+        expected = Expected(entry.shard, entry.step, what, limit, value)
+        found = self._pairs.say(key, expected)
+        if found is not None:
+            self._compare(expected, found)
+
+    def expect_unusable(self, told: Told) -> None:
+        """Take in what a step has set aside."""
+        entry = told.entry
+        for topic, offset in told.inputs.unusable:
+            what = f"{topic}, offset {offset}, which cannot be used"
+            self._pairs.say(
+                (entry.shard, entry.step, topic, offset), Expected(entry.shard, entry.step, what, UNKNOWN, UNKNOWN)
+            )
+
+    def removed(self, told: Told, run: Run, refused: RefusedRun) -> None:
+        """Take in that a run was dropped because its tenant is no longer named."""
+        if not run.flow.tenant.barred or run.flow.tenant.rules.paused:
+            sentence = (
+                f"{visible(run.tenant)}/{visible(run.run_id)} was dropped as of a tenant that is not named, and it is"
+            )
+            self._findings.add("limits", told.entry.shard, sentence, step=told.step)
+        self.expect(told, refused, limit=None, value=None)
+
+    def read(self, partition: int, record: Rec) -> None:
+        """Take in a record of the topic."""
+        self._findings.looked_at["refusals"] += 1
+        try:
+            refusal = decode_rejection(record.value)
+        except BadRecord as error:
+            where = f"rejected, partition {partition}, offset {record.offset}"
+            self._findings.add(
+                "refusals",
+                0,
+                f"{where} cannot be read: {error}",
+                topic="rejected",
+                offset=record.offset,
+                partition=partition,
+            )
+            return
+        if refusal.step == _OF_THE_GATE:
+            return
+        found = Found(
+            refusal.shard, refusal.step, _what(refusal), partition, record.offset, refusal.limit, refusal.value
+        )
+        expected = self._pairs.do(self._key(refusal), found)
+        if expected is not None:
+            self._compare(expected, found)
+
+    def finish(self, ends: dict[int, int | None]) -> None:
+        """Say what stands on one side only. `ends`: the last step of each shard; None: more may follow."""
+        for said in self._pairs.only_said():
+            sentence = f"the refusal of {said.what} is not in the rejected topic"
+            self._findings.add("refusals", said.shard, sentence, step=said.step, topic="rejected")
+        for done in self._pairs.only_done():
+            end = ends.get(done.shard)
+            if end is None or done.step <= end:
+                self._differ(done, f"{done.what}, is not in the journal")
+
+    def _key(self, refusal: Refusal) -> tuple[object, ...]:
+        place = refusal.position
+        if refusal.reason == reasons.INVALID:
+            topic = self._topics.get(place.topic, place.topic)
+            return (refusal.shard, refusal.step, topic, place.offset)
+        return (refusal.shard, refusal.step, refusal.tenant, refusal.run_id, refusal.reason, place.offset)
+
+    def _compare(self, expected: Expected, found: Found) -> None:
+        for name in ("limit", "value"):
+            should, has = getattr(expected, name), getattr(found, name)
+            if should is not UNKNOWN and should != has:
+                self._differ(found, f"{found.what}, names the {name} {has}; it was {should}", check="limits")
+
+    def _differ(self, found: Found, sentence: str, check: str = "refusals") -> None:
+        self._findings.add(
+            check,
+            found.shard,
+            f"the refusal at rejected, partition {found.partition}, offset {found.offset}: {sentence}",
+            step=found.step,
+            topic="rejected",
+            offset=found.offset,
+            partition=found.partition,
+        )
+
+
+def _what(refusal: Refusal) -> str:
+    if refusal.tenant is None:
+        return f"{visible(refusal.position.topic)}, offset {refusal.position.offset}, {refusal.reason}"
+    return f"{visible(refusal.tenant)}/{visible(refusal.run_id or '')}, {refusal.reason}"

@@ -1,0 +1,227 @@
+"""One shard, step after step: what went in and what came out, followed in the order in which it happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streams.audit.checkpoints import feet
+from streams.audit.verify.books import Books
+from streams.audit.verify.chain import Chain
+from streams.audit.verify.counts import hold_counts
+from streams.audit.verify.door import Door
+from streams.audit.verify.endings import Endings
+from streams.audit.verify.inputs import InputReader
+from streams.audit.verify.intervals import Shares
+from streams.audit.verify.rows import Rows, State
+from streams.audit.verify.serving import Serving
+from streams.audit.verify.stretch import Stretches
+from streams.audit.verify.told import Told
+from streams.core.inputs import Submit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streams.audit.recording import Recording
+    from streams.audit.verify.dispatches import Dispatches
+    from streams.audit.verify.findings import Findings
+    from streams.audit.verify.forwards import Forwards
+    from streams.audit.verify.policies import Policies
+    from streams.audit.verify.refusals import Refusals
+    from streams.core.policy import Policy
+    from streams.wire import JournalEntry
+
+
+class ShardVerifier:
+    """Follows one shard. `steps` is to be run to its end, then `finish` called."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        shard: int,
+        state: State,
+        findings: Findings,
+        *,
+        policies: Policies,
+        dispatches: Dispatches,
+        refusals: Refusals,
+        forwards: Forwards,
+        interval_ms: int,
+    ) -> None:
+        self.shard: Final = shard
+        self._recording: Final = recording
+        self._state: Final = state
+        self._findings: Final = findings
+        self._policies: Final = policies
+        self._dispatches: Final = dispatches
+        self._refusals: Final = refusals
+        self._forwards: Final = forwards
+        self._end: Final = recording.bounds("journal", shard)[1]
+        self._version: int | None = None
+        self.books: Final = Books(shard, recording.shards)
+        self.chain: Final = Chain(shard, findings)
+        self.stretches: Final = Stretches(self.books, findings)
+        self.shares: Final = Shares(self.books, findings, interval_ms)
+        self._inputs: Final = InputReader(recording, shard)
+        self._endings: Final = Endings(self.books, findings, self.stretches, self.shares, refusals)
+        self._door: Final = Door(self.books, findings, self._endings, refusals)
+        self._serving: Final = Serving(self.books, findings, self.stretches, self.shares, dispatches)
+        self.books.on_rest = self.shares.rest
+
+    def steps(self) -> Iterator[int]:
+        """Follow the journal to where it ended at first; yield the time of each record, ms, before it is followed."""
+        records = self._recording.read("journal", self.shard, 0, self._end)
+        closing = self._state.positions.journal if self._state.positions is not None else ""
+        for record, entry, linked in self.chain.follow(records, closing):
+            yield record.timestamp
+            if linked and self.chain.last is None:
+                self._begin()
+            elif not linked:
+                self._lose_track()
+            self._follow(entry)
+
+    def finish(self) -> None:
+        """Hold the end against the rows of the state topic."""
+        self.shares.finish()
+        self._accounts()
+        last, state = self.chain.last, self._state
+        self.chain.close(state.positions, at_rest=self.at_rest)
+        for sentence in state.unreadable:
+            self._findings.add("rows", self.shard, sentence, topic="state")
+        if last is None or state.positions is None or not self.at_rest or state.positions.journal != self.chain.digest:
+            return
+        if last.core is not None and state.hash != last.state:
+            sentence = f"the rows hash to {state.hash[:12]}…; by the journal it was {last.state[:12]}…"
+            self._findings.add("rows", self.shard, sentence, step=last.step, topic="state")
+        if self.books.whole:
+            Rows(self.books, self._findings, self.chain).compare(state)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing was written to the journal while it was read."""
+        return self._recording.bounds("journal", self.shard)[1] == self._end
+
+    @property
+    def end(self) -> int | None:
+        """The step with which the journal ends; None: more may have followed, which was not read."""
+        if not self.at_rest:
+            return None
+        return self.chain.last.step if self.chain.last is not None else 0
+
+    def _begin(self) -> None:
+        """Begin with the first step of a deployment, unless it was begun with another one's rows."""
+        if any(foot.step == 0 and foot.rows for _, foot in feet(self._recording, self.shard)):
+            self._lose_track()
+            return
+        self._serving.begin()
+        self._version = -1
+
+    def _lose_track(self) -> None:
+        self.books.lose_track()
+        self._serving.lose_track()
+        self._version = None
+        self._findings.looked_at["times that the books begin in the middle"] += 1
+
+    def _follow(self, entry: JournalEntry) -> None:
+        inputs = self._inputs.read(entry)
+        for each in inputs.missing:
+            sentence = (
+                f"{each.topic} were applied from {each.first} to {each.last}, and there is no record at {each.last}"
+            )
+            if not inputs.deleted:
+                self._wrong("inputs", entry, sentence, each.topic, each.last)
+        if inputs.deleted and self.books.whole:
+            self._lose_track()
+        told = Told(entry, inputs)
+        hold_counts(entry, inputs, self._findings)
+        self._serving.count(told)
+        self._forwards.follow(entry, inputs)
+        self._refusals.expect_unusable(told)
+        self._tell_time(entry)
+        policy = self._put_in_force(entry)
+        self._findings.looked_at["inputs"] += len(inputs.requests) + len(inputs.completions)
+        for revoke in entry.revokes:
+            self._dispatches.revoked(entry, revoke)
+        if policy is None:
+            self._pass_over(told)
+            return
+        self._walk(told, policy)
+
+    def _tell_time(self, entry: JournalEntry) -> None:
+        books = self.books
+        self.shares.advance(entry.now_ms)
+        if entry.takeover and books.now_ms:
+            books.outage_ms += entry.now_ms - books.now_ms
+        books.now_ms = max(entry.now_ms, books.now_ms)
+
+    def _put_in_force(self, entry: JournalEntry) -> Policy | None:
+        if entry.policy_version == self._version and not entry.policies:
+            return self.books.policy
+        policy = self._policies.apply(entry, self._version)
+        self._version = entry.policy_version
+        if policy is None:
+            self.books.policy = None
+        elif policy != self.books.policy:
+            self.stretches.end_all()
+            self.books.adopt(policy)
+            self._serving.adopt(policy)
+        return policy
+
+    def _walk(self, told: Told, policy: Policy) -> None:
+        """Follow a step in the order of the core: see `streams.core.shard`."""
+        for undeliverable in told.entry.undeliverable:
+            self._door.take_out(told, undeliverable)
+        for completion in told.inputs.completions:
+            self._before(told)
+            self._endings.report(told, completion)
+        for request in told.inputs.requests:
+            self._before(told)
+            if isinstance(request, Submit):
+                self._door.submit(told, request, policy)
+            else:
+                self._door.cancel(told, request)
+        self._before(told)
+        self._endings.lose(told)
+        self._door.end_by_time(told)
+        self._door.refuse_large(told)
+        self.books.end_pauses()
+        self.books.memory.forget(self.books.now_ms, policy.memory)
+        for left in told.revokes.left:
+            if self.books.whole:
+                sentence = (
+                    f"seq {left.seq}: attempt {left.attempt} of {left.run_id} is revoked, and nothing asks for it"
+                )
+                self._wrong("runs", told.entry, sentence)
+        for decision in told.entry.decisions:
+            self._serving.decide(told, decision)
+
+    def _before(self, told: Told) -> None:
+        """Pass over what is said of runs that began before the books did."""
+        if not self.books.whole:
+            for refused in told.pass_over(self.books):
+                self._refusals.expect(told, refused)
+
+    def _pass_over(self, told: Told) -> None:
+        """Take in what a step lists, without following it: it is not known under which rules it was decided."""
+        self._findings.looked_at["steps under a policy that is not there any more"] += 1
+        if self.books.whole:
+            self._lose_track()
+        for refused in told.refusals.left:
+            self._refusals.expect(told, refused)
+        for decision in told.entry.decisions:
+            self._dispatches.decided(told.entry, decision, None)
+
+    def _accounts(self) -> None:
+        """Charged is what was settled and what is in flight, tenant by tenant."""
+        open_: dict[str, int] = {}
+        for attempt in self.books.flights.values():
+            open_[attempt.run.tenant] = open_.get(attempt.run.tenant, 0) + attempt.charged
+        for name, tenant in self.books.tenants.items():
+            self._findings.looked_at["accounts"] += 1
+            if tenant.charged != tenant.settled + open_.get(name, 0):
+                sums = f"{tenant.settled} settled and {open_.get(name, 0)} in flight"
+                self._findings.add("accounts", self.shard, f"{name}: {tenant.charged} tokens were charged; {sums}")
+
+    def _wrong(
+        self, check: str, entry: JournalEntry, sentence: str, topic: str = "journal", offset: int | None = None
+    ) -> None:
+        self._findings.add(check, self.shard, sentence, step=entry.step, topic=topic, offset=offset)
