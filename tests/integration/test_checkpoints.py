@@ -1,4 +1,4 @@
-"""Checkpoints on a real Kafka: written beside the steps by whoever serves, and all that is left once inputs are gone."""
+"""Checkpoints on a real Kafka: written beside the steps by whoever serves, and enough once inputs are gone."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streams.admin import checkpointing
 from streams.admin.migration import fencing, inputs, migrate, proving, sides, sweeping
 from streams.admin.migration.sides import Side
 from streams.errors import BatchUnreadable, OwnershipLost
@@ -62,14 +63,16 @@ class FakeKafka:
         self.owners: dict[str, object] = {}  # by transactional id
         # Called with topic, partition and the number of records when some have been read.
         self.on_read: Callable[[str, int, int], None] = lambda _topic, _partition, _number: None
-        for module in (sides, sweeping, proving):
+        for module in (sides, sweeping, proving, checkpointing):
             monkeypatch.setattr(module, "open_reader", self._open)
-        for module in (sides, inputs):
+        for module in (sides, inputs, checkpointing):
             monkeypatch.setattr(module, "read_to_end", self._read)
-        for module in (sweeping, proving, inputs):
+        for module in (sweeping, proving, inputs, checkpointing):
             monkeypatch.setattr(module, "bounds", self._bounds)
         for module in (migrate, fencing):
             monkeypatch.setattr(module, "Writer", lambda _kafka, transactional_id: FakeWriter(self, transactional_id))
+
+        monkeypatch.setattr(checkpointing, "_Sink", lambda _kafka, topic, shard: FakeSink(self, topic, shard))
 
     def write(self, records: Sequence[Out]) -> None:
         """All or nothing, as `Writer.write`."""
@@ -95,6 +98,18 @@ class FakeKafka:
 
     def _bounds(self, _consumer: None, topic: str, partition: int) -> tuple[int, int]:
         return self.first.get((topic, partition), 0), len(self.partitions[topic, partition])
+
+
+class FakeSink:
+    """Writes record by record."""
+
+    def __init__(self, kafka: FakeKafka, topic: str, shard: int) -> None:
+        self._place = topic, shard
+        self._records = kafka.partitions[self._place]
+
+    def put(self, value: bytes) -> int:
+        self._records.append(Out(*self._place, None, value))
+        return len(self._records) - 1
 
 
 class FakeWriter:

@@ -13,6 +13,8 @@ from streams.admin.migration.copying import MOVED_FROM
 from streams.admin.migration.migrate import FILL, MOVE, Migration
 from streams.admin.migration.sides import pair
 from streams.admin.policy import InForce
+from streams.audit.checkpoints import TOPIC, latest_before
+from streams.audit.recording import MemoryRecording, Rec
 from streams.core.policy import Leases
 from streams.errors import ConfigError, OwnershipLost
 from streams.kafka import KafkaSettings
@@ -65,6 +67,22 @@ def assert_moved(kafka: FakeKafka, mover: Migration) -> None:
         for each in kafka.partitions[NEW.names.requests, shard]
     ]
     assert copies == [f"{OLD.names.requests}:0:{offset}".encode() for offset in range(UNREAD)]
+    for shard in range(NEW.shards):
+        assert_checkpoint(kafka, shard)
+
+
+def assert_checkpoint(kafka: FakeKafka, shard: int) -> None:
+    """A replay of the new deployment has something to begin with: the rows of each shard, before its first step."""
+    parts = kafka.partitions[NEW.names.checkpoints, shard]
+    held = [Rec(offset, 0, each.key, each.value) for offset, each in enumerate(parts)]
+    found = latest_before(MemoryRecording("b.", NEW.shards, {(TOPIC, shard): held}), shard)
+    assert found is not None
+    assert (found.step, found.positions) == (0, None)
+    state: dict[bytes | None, bytes | None] = {}
+    for record in kafka.partitions[NEW.names.state, shard]:
+        state[record.key] = record.value
+    assert found.rows == {key: value for key, value in state.items() if value is not None}
+    assert found.rows
 
 
 def test_killed_before_any_transaction_it_can_be_run_again(kafka: FakeKafka) -> None:
