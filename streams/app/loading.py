@@ -108,24 +108,30 @@ class StateTopic:
 
     def _load(self) -> Loaded:
         begun = clock.monotonic()
-        with collector.quiet():
-            with open_reader(self._kafka, f"{self._names.state}-loader") as consumer:
-                rows = self._read(consumer)
-                self._refuse_migrated(rows)
-                topics = Topics(self._counts, self._topic_ids(), lambda topic: bounds(consumer, topic, self._shard))
-                last = self._take_positions(rows)
-                reign = next_reign(last, topics, self._names, self._shard)
+        with collector.quiet(), open_reader(self._kafka, f"{self._names.state}-loader") as consumer:
+            rows = self._read(consumer)
             number = len(rows)
-            core, state = self._build(rows)
-            self._check(last, state)
+            loaded = self.made_of(rows, lambda topic: bounds(consumer, topic, self._shard))
         _LOG.info(
             "streams.app.loaded shard=%d rows=%d epoch=%d applied=%s seconds=%.2f",
             self._shard,
             number,
-            reign.epoch,
-            reign.applied,
+            loaded.positions.epoch,
+            loaded.positions.applied,
             clock.monotonic() - begun,
         )
+        return loaded
+
+    def made_of(self, rows: dict[bytes, bytes], bounds_of: Callable[[str], tuple[int, int]]) -> Loaded:
+        """Return what these rows say, which are used up. `bounds_of` tells of an input which offsets it holds.
+
+        Raises what `load` raises, but for `Unavailable`.
+        """
+        self._refuse_migrated(rows)
+        last = self._take_positions(rows)
+        reign = next_reign(last, Topics(self._counts, self._topic_ids(), bounds_of), self._names, self._shard)
+        core, state = self._build(rows)
+        self._check(last, state)
         return Loaded(core, reign, state)
 
     def _read(self, consumer: Consumer) -> dict[bytes, bytes]:
