@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from streams import clock
-from tests.acceptance.conftest import START_S, STOP_S, Shell
+from tests.acceptance.conftest import START_S, STOP_S, Done, Shell
 
 DEMO = [sys.executable, "-m", "streams.cli", "demo"]
 TWO_MINUTES_S = 120.0
@@ -32,8 +33,9 @@ def demo(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.slow
-def test_every_claim_holds_of_both_stories_within_two_minutes() -> None:
-    with demo("--json") as process:
+def test_every_claim_holds_of_both_stories_within_two_minutes(tmp_path: Path, alone: Shell) -> None:
+    record = tmp_path / "record"
+    with demo("--json", "--export", str(record)) as process:
         out, err = process.communicate(timeout=START_S + TWO_MINUTES_S)
     assert process.returncode == 0, err
     told = json.loads(out)
@@ -57,6 +59,28 @@ def test_every_claim_holds_of_both_stories_within_two_minutes() -> None:
     took = re.search(r"12 of 12 claims hold\. The demo took (\d+) s\.", err)
     assert took is not None, err
     assert int(took[1]) < TWO_MINUTES_S
+    for story in told["stories"]:
+        assert_what_if_agrees(
+            story, alone.run("audit", "what-if", "--fifo", "--json", "--from", str(record / story["name"]))
+        )
+
+
+def assert_what_if_agrees(story: dict[str, Any], done: Done) -> None:
+    """The topics, read by another reader, say the same of what happened and of FIFO: every wait and every share."""
+    assert done.status == 0, done.err
+    tenants = {each["tenant"]: each for each in done.json["tenants"]}
+    assert done.json["record"]["left_out"] == {}
+    for told in story["tenants"]:
+        found = tenants[told["tenant"]]
+        happened, fifo = found["happened"], found["what_if"]
+        assert happened["waits_ms"] == told["waits_ms"]["fairstream"]
+        assert fifo["waits_ms"] == told["waits_ms"]["fifo"]
+        assert happened["share_tokens"] == told["share_tokens"]
+        assert fifo["share_tokens"] == told["fifo_share_tokens"]
+        assert happened["tokens"] == fifo["tokens"] == told["tokens"]["actual"]
+    # The gap between the two is the story: a comparison of all with nothing would have held as well.
+    assert any(told["waits_ms"]["fifo"] != told["waits_ms"]["fairstream"] for told in story["tenants"])
+    assert any(told["share_tokens"] for told in story["tenants"])
 
 
 def test_interrupted_it_leaves_no_process_behind(tmp_path: Path) -> None:
