@@ -8,3 +8,9 @@ Rooms: `requests` finds the run; `watching` follows it through the steps; `parts
 `meanwhile` who was served, and `curve` how its tenant stood. `explanation` is the result; `story`, `tables`, `document`
 and `picture` show it.
 """
+
+from streams.audit.explain.document import document
+from streams.audit.explain.explanation import Explanation, explain
+from streams.audit.explain.story import tell
+
+__all__ = ["Explanation", "document", "explain", "tell"]

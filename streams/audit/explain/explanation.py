@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streams.audit.checkpoints import Checkpoint, latest_before, prove
 from streams.audit.explain.life import Answer, Life, Moment
 from streams.audit.explain.requests import Asked, find
 from streams.audit.explain.watching import Stamp, Watcher
@@ -39,6 +40,7 @@ def explain(recording: Recording, run_id: str, *, tenant: str | None = None, off
     Raises:
         ConfigError: there is no such run or request in the record, or several tenants have one.
         NotReplayable: the record does not reach back to it, or another version of the core has decided it.
+        CheckpointWrong: the checkpoint before it is not what was written.
     """
     asked = find(recording, run_id, tenant)
     if offset is not None and offset not in {each.offset for each in asked}:
@@ -48,10 +50,11 @@ def explain(recording: Recording, run_id: str, *, tenant: str | None = None, off
         )
     shard = asked[0].shard
     watcher = Watcher(asked, _stamps(recording, shard))
-    replay = ShardReplay(recording, shard)
-    core = None
+    replay = ShardReplay(recording, shard, _start(recording, asked[0]))
+    core, problems = None, None
     for step in replay:
         if step.problems:
+            problems = step.problems[0]
             break
         watcher.see(step)
         core = step.core
@@ -66,7 +69,7 @@ def explain(recording: Recording, run_id: str, *, tenant: str | None = None, off
         answers=tuple(watcher.answers),
         chosen=_chosen(watcher.answers, offset),
         last=watcher.last,
-        divergence=replay.divergence,
+        divergence=problems or replay.divergence,
     )
 
 
@@ -75,6 +78,18 @@ def _chosen(answers: list[Answer], offset: int | None) -> Answer:
         return next(answer for answer in answers if answer.asked.offset == offset)
     accepted = [answer for answer in answers if answer.life is not None]
     return accepted[-1] if accepted else answers[-1]
+
+
+def _start(recording: Recording, asked: Asked) -> Checkpoint | None:
+    """Return the last checkpoint before the first request came and was taken in; None: there is none."""
+    at_ms = asked.at_ms
+    while (found := latest_before(recording, asked.shard, at_ms=at_ms)) is not None:
+        applied = found.positions.applied if found.positions is not None else {}
+        if applied.get("requests", -1) < asked.offset:
+            prove(recording, found)
+            return found
+        at_ms = found.now_ms - 1  # the producer's clock was ahead of the scheduler's
+    return None
 
 
 def _stamps(recording: Recording, shard: int) -> Stamp:

@@ -154,10 +154,11 @@ def _meanwhile(served: list[Served], tenant: str, life: Life) -> str:
 
 def _share(each: Served, name: str, life: Life) -> str:
     stated = f"weight {each.weight}" if each.weight is not None else "new"
-    if each.stated_share_ppm:
-        stated += f", stated share {percent(each.stated_share_ppm)}"
     if each.class_ != life.class_:
         stated = f"class {visible(each.class_)}"
+    elif each.stated_share_ppm:
+        of = " of its class" if len(life.arrival.classes) > 1 else ""
+        stated += f", stated share {percent(each.stated_share_ppm)}{of}"
     return f"{name} got {percent(each.share_ppm)} ({stated})"
 
 
@@ -172,8 +173,8 @@ def _tenant(tenant: str, life: Life) -> Iterator[str]:
         yield f"It went {rounds} after it came."
         return
     yield (
-        f"A round gave its tenant {quantum * weight:,} tokens (quantum {quantum:,} times weight {weight}), and before it "
-        f"stood {life.ahead.tokens:,} tokens of its own: it went {rounds} after it came."
+        f"A round gave its tenant {quantum * weight:,} tokens (quantum {quantum:,} times weight {weight}), and before "
+        f"it stood {life.ahead.tokens:,} tokens of its own: it went {rounds} after it came."
     )
 
 

@@ -1,0 +1,67 @@
+"""`fairstream audit explain`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from streams.cli import options
+from streams.cli.audit import source
+from streams.cli.output import remark, say_json
+
+if TYPE_CHECKING:
+    from streams.audit.explain import Explanation
+
+_FILE_WIDTH: Final = 160
+
+
+def explain(
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="The run.")],
+    *,
+    tenant: Annotated[
+        str | None, typer.Option(help="Whose run it is, if several tenants have one of this name.")
+    ] = None,
+    offset: Annotated[
+        int | None,
+        typer.Option(min=0, help="Which request, if there are several. Otherwise the last one that was accepted."),
+    ] = None,
+    kafka: options.Kafka = options.DEFAULT_KAFKA,
+    prefix: options.Prefix = options.DEFAULT_PREFIX,
+    kafka_config: options.KafkaConfig = None,
+    directory: source.From = None,
+    json: options.Json = False,
+) -> None:
+    """Say why a run waited: what each millisecond went to, who was served meanwhile, what it cost.
+
+    Its shard is replayed, from the last checkpoint before it or from the beginning, so what is said is proved as far as
+    the replay goes; where that diverges from the record, the exit status is 1. The parts of the time add up; each is
+    defined in `streams.audit.explain.parts`.
+    """
+    from streams.audit.explain import document
+    from streams.audit.explain import explain as explain_run
+
+    recording = source.recording(kafka, prefix, kafka_config, directory)
+    found = explain_run(recording, run_id, tenant=tenant, offset=offset)
+    if json:
+        say_json(document(found))
+    else:
+        _print(found)
+    if found.divergence is not None:
+        remark(f"the record cannot be followed any further: {found.divergence}")
+        raise typer.Exit(1)
+
+
+def _print(found: Explanation) -> None:
+    from rich.console import Console
+
+    from streams.audit.explain import tell
+    from streams.cli.audit.explain_tables import tables
+
+    # Rich takes 80 columns for what is no terminal, and would cut the tables for the file or pipe they go to.
+    console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH, highlight=False, markup=False)
+    for sentence in tell(found):
+        console.print(sentence)
+    if found.life is not None:
+        console.print(tables(found.life))
