@@ -25,7 +25,7 @@ class Inputs:
     requests: list[Submit | Cancel] = field(default_factory=list)
     too_large: list[Submit] = field(default_factory=list)  # for the topics: refused before the core
     unusable: list[tuple[str, int]] = field(default_factory=list)  # topic, offset
-    astray: list[tuple[str, Rec]] = field(default_factory=list)  # topic, record: of another shard's tenant
+    astray: list[tuple[str, Rec, int]] = field(default_factory=list)  # topic, record, its tenant's shard: another one
     copies: list[tuple[str, Rec, str]] = field(default_factory=list)  # topic, record, where it says it comes from
     deleted: bool = False  # some of what it took in is there no more
     missing: list[InputRange] = field(default_factory=list)  # ranges whose last record is not there, and should be
@@ -80,9 +80,10 @@ class InputReader:
         except BadRecord:
             found.unusable.append((topic, record.offset))
             return
-        if partition_for(given.tenant, self._recording.shards) != self._shard:
+        home = partition_for(given.tenant, self._recording.shards)
+        if home != self._shard:
             if origin is None:
-                found.astray.append((topic, record))
+                found.astray.append((topic, record, home))
             else:
                 found.unusable.append((topic, record.offset))
         elif isinstance(given, Completion):

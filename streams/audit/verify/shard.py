@@ -12,7 +12,7 @@ from streams.audit.verify.door import Door
 from streams.audit.verify.endings import Endings
 from streams.audit.verify.inputs import InputReader
 from streams.audit.verify.intervals import Shares
-from streams.audit.verify.rows import Rows, State
+from streams.audit.verify.rows import Rows, read_state
 from streams.audit.verify.serving import Serving
 from streams.audit.verify.stretch import Stretches
 from streams.audit.verify.told import Told
@@ -38,7 +38,6 @@ class ShardVerifier:
         self,
         recording: Recording,
         shard: int,
-        state: State,
         findings: Findings,
         *,
         policies: Policies,
@@ -49,13 +48,14 @@ class ShardVerifier:
     ) -> None:
         self.shard: Final = shard
         self._recording: Final = recording
-        self._state: Final = state
         self._findings: Final = findings
         self._policies: Final = policies
         self._dispatches: Final = dispatches
         self._refusals: Final = refusals
         self._forwards: Final = forwards
+        # In this order: what is written meanwhile shows in the state, and in the journal's end when it is asked again.
         self._end: Final = recording.bounds("journal", shard)[1]
+        self._state = read_state(recording, shard)
         self._version: int | None = None
         self.books: Final = Books(shard, recording.shards)
         self.chain: Final = Chain(shard, findings)
@@ -83,6 +83,10 @@ class ShardVerifier:
         """Hold the end against the rows of the state topic."""
         self.shares.finish()
         self._accounts()
+        positions = self._state.positions
+        if self.at_rest and positions is not None and positions.journal != self.chain.digest:
+            # A transaction's end may show in one topic a moment later than in another.
+            self._state = read_state(self._recording, self.shard)
         last, state = self.chain.last, self._state
         self.chain.close(state.positions, at_rest=self.at_rest)
         for sentence in state.unreadable:
@@ -94,6 +98,11 @@ class ShardVerifier:
             self._findings.add("rows", self.shard, sentence, step=last.step, topic="state")
         if self.books.whole:
             Rows(self.books, self._findings, self.chain).compare(state)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that the shard has ever taken in is here, and there to be followed."""
+        return self.books.whole and self.at_rest and self._state.positions is not None
 
     @property
     def at_rest(self) -> bool:

@@ -14,7 +14,6 @@ from streams.audit.verify.forwards import Forwards
 from streams.audit.verify.intervals import Share
 from streams.audit.verify.policies import Policies
 from streams.audit.verify.refusals import Refusals
-from streams.audit.verify.rows import read_state
 from streams.audit.verify.shard import ShardVerifier
 from streams.audit.verify.stretch import Widest
 from streams.wire import topic_names
@@ -48,7 +47,6 @@ def verify(
         ShardVerifier(
             recording,
             shard,
-            read_state(recording, shard),
             findings,
             policies=policies,
             dispatches=dispatches,
@@ -70,7 +68,7 @@ def verify(
         shard.finish()
     dispatches.finish(ends)
     refusals.finish(ends)
-    forwards.finish(recording)
+    forwards.finish(recording, {shard.shard for shard in shards if shard.complete})
     return Report(
         problems=sorted(findings.problems, key=_place),
         found=findings.total,
