@@ -52,6 +52,9 @@ class Played(NamedTuple):
     lost: tuple[Lost, ...]  # attempts, in the order in which they were lost
     refused: tuple[Refusal, ...]
     waiting: tuple[Arrival, ...] = ()  # kept back for good: their tenant is paused
+    # In the order of the decisions, with those that were lost: these cost what had been worked off. Who is tried again
+    # counts as queued from when it is handed out again: when its scheduler took it back is not known here.
+    attempts: tuple[Served, ...] = ()
 
 
 def play(
@@ -123,7 +126,7 @@ def play_out(
     served = tuple(pool.served[number] for number in sorted(pool.served))
     waiting = Counter(arrivals) if len(served) + len(refused) < len(arrivals) else Counter()
     waiting -= Counter(run.arrival for run in served) + Counter(refusal.arrival for refusal in refused)
-    return Played(served, tuple(pool.lost), tuple(refused), tuple(waiting.elements()))
+    return Played(served, tuple(pool.lost.values()), tuple(refused), tuple(waiting.elements()), pool.attempts())
 
 
 class _Pool:
@@ -136,7 +139,7 @@ class _Pool:
             if not (0 < outage.slots <= slots and 0 <= outage.at_ms < outage.until_ms):
                 raise ConfigError("an outage takes some of the slots for some time", field="outages", value=outage)
         self.served: dict[int, Served] = {}  # by the number of the decision, as all that follow
-        self.lost: list[Lost] = []
+        self.lost: dict[int, Lost] = {}
         self._places = slots
         self._slots = slots  # less those that are away
         self._handover_ms = handover_ms
@@ -180,8 +183,8 @@ class _Pool:
             self._slots += change
             for number in list(islice(self._working, max(0, -change))):
                 run = self._working.pop(number)
-                lost.append(Lost(run.arrival, run.decided_ms, run.started_ms, now))
-        self.lost += lost
+                self.lost[number] = Lost(run.arrival, run.charge, run.decided_ms, run.started_ms, now)
+                lost.append(self.lost[number])
         self._fill(now)
         return lost
 
@@ -191,6 +194,26 @@ class _Pool:
             self._handed.append((self._decisions, start, now))
             self._decisions += 1
         self._fill(now)
+
+    def attempts(self) -> tuple[Served, ...]:
+        """Return everything that was handed out and is over, in the order of the decisions."""
+        if not self.lost:
+            return tuple(self.served[number] for number in sorted(self.served))
+        found: list[Served] = []
+        tried: set[tuple[str, str]] = set()
+        for number in sorted(self.served.keys() | self.lost.keys()):
+            run = self.served.get(number) or self._as_served(self.lost[number])
+            key = run.arrival.tenant, run.arrival.run_id
+            if key in tried:
+                run = run._replace(arrival=run.arrival._replace(at_ms=run.decided_ms))
+            tried.add(key)
+            found.append(run)
+        return tuple(found)
+
+    @staticmethod
+    def _as_served(lost: Lost) -> Served:
+        arrival = lost.arrival._replace(tokens=lost.tokens)
+        return Served(arrival, lost.charge, lost.decided_ms, lost.started_ms, lost.lost_ms)
 
     def _fill(self, now: int) -> None:
         while self._handed and len(self._working) < self._slots:

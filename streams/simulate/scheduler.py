@@ -28,6 +28,7 @@ class Lost(NamedTuple):
     """An attempt whose slot vanished before it was done. Times in ms from the beginning of the workload."""
 
     arrival: Arrival
+    charge: int  # tokens charged when it was handed out
     decided_ms: int
     started_ms: int
     lost_ms: int

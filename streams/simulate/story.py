@@ -27,12 +27,18 @@ class Story:
     compression: int  # how many seconds of the story pass in one second of the demo
     shards: int = 1
     outages: tuple[Outage, ...] = ()
+    lasts_ms: int | None = None  # how long it is looked at; None: until the last arrival
     silent: frozenset[str] = frozenset()  # tenants whose workers say of every run that it has cost nothing
 
     @property
     def tenants(self) -> tuple[str, ...]:
         """Everyone who files anything, in the order of their first arrivals."""
         return tuple(tokens_by_tenant(self.arrivals))
+
+    @property
+    def until_ms(self) -> int:
+        """When the story ends: what is still queued then is served later, and not looked at as a share."""
+        return self.arrivals[-1].at_ms + 1 if self.lasts_ms is None else self.lasts_ms
 
     @property
     def weights(self) -> Mapping[str, int]:
@@ -67,7 +73,7 @@ class Story:
         Raises `ConfigError` if no run is left.
         """
         lasts_ms = round(hours * _HOUR_MS / self.compression)
-        period_ms = self.arrivals[-1].at_ms + 1
+        period_ms = self.until_ms
         arrivals = tuple(
             arrival._replace(
                 at_ms=arrival.at_ms + turn * period_ms, run_id=f"{arrival.run_id}/{turn}" if turn else arrival.run_id
@@ -78,4 +84,4 @@ class Story:
         )
         if not arrivals:
             raise ConfigError("no run comes in this time", field="hours", value=hours)
-        return replace(self, arrivals=arrivals)
+        return replace(self, arrivals=arrivals, lasts_ms=lasts_ms)

@@ -36,3 +36,8 @@ def waits(served: Iterable[Served]) -> dict[str, Waits]:
         ordered = sorted(run.wait_ms for run in own)
         found[tenant] = Waits(len(own), own[0].wait_ms, percentile(ordered, 50), percentile(ordered, 95), ordered[-1])
     return found
+
+
+def overall(served: Iterable[Served]) -> Waits | None:
+    """Return the waits of all runs together; None if there are none."""
+    return next(iter(waits(run._replace(arrival=run.arrival._replace(tenant="")) for run in served).values()), None)

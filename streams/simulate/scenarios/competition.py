@@ -62,6 +62,7 @@ class Competition:
             compression=1,
             shards=self.shards,
             outages=self.outages,
+            lasts_ms=LASTS_MS,
             silent=self.silent,
         )
 
