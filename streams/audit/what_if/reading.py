@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from streams.audit.what_if.inputs import InputReader
 from streams.audit.what_if.policies import PolicyBook
-from streams.audit.what_if.runs import Attempt, RecordedRun
-from streams.core.inputs import FAILED, HEARTBEAT, STARTED, Cancel, Completion
+from streams.audit.what_if.runs import CANCELLED, Attempt, RecordedRun
+from streams.core.inputs import FAILED, HEARTBEAT, STARTED, SUCCEEDED, Cancel, Completion
 from streams.core.outcomes import LOST
 from streams.wire import Assignment, decode_dispatch, decode_journal
 
@@ -86,7 +86,7 @@ class _ShardReader:
         self._at_ms = 0  # the last arrival's
         self._runs: dict[int, RecordedRun] = {}  # by the position of the request
         self._names: dict[_Name, RecordedRun] = {}  # the last one accepted under each name
-        self._attempts: dict[tuple[str, str, int], Attempt] = {}
+        self._attempts: dict[tuple[str, str, int], tuple[RecordedRun, Attempt]] = {}
 
     def take(self, entry: JournalEntry) -> None:
         """Take in one step, in the order in which it was applied: policies, completions, requests, decisions."""
@@ -98,21 +98,31 @@ class _ShardReader:
         self._record.steps_cut += inputs.cut
         self._record.unreadable += inputs.unreadable
         for said in inputs.completions:
-            attempt = self._attempts.get((said.tenant, said.run_id, said.attempt))
-            if attempt is not None and attempt.reported_ms is None:
-                _note(attempt, said, inputs.times[said.position])
+            self._hear(said, inputs.times[said.position])
+        for settlement in entry.settlements:
+            self._settle(settlement, entry.now_ms)
         arrived = self._arrive(inputs.requests, entry.now_ms)
         for rejected in entry.rejections:
             run = self._runs.get(rejected.position)
             if run is not None:
-                run.rejected = rejected.reason
+                run.end = rejected.reason  # in the step of a cancel, too: that came too late then
         for run in arrived:
-            if run.rejected is None:
+            if run.end in {None, CANCELLED}:
                 self._names[run.submit.tenant, run.submit.run_id] = run
-        for settlement in entry.settlements:
-            self._settle(settlement, entry.now_ms)
         for seq, tenant, run_id, _, number, estimate, *_ in entry.decisions:
             self._hand_out((tenant, run_id), number, Attempt(seq, estimate, self._decided_ms(seq, entry.now_ms)))
+
+    def _hear(self, said: Completion, at_ms: int) -> None:
+        _, attempt = self._attempts.get((said.tenant, said.run_id, said.attempt), (None, None))
+        if attempt is None or attempt.reported_ms is not None:
+            return
+        if said.status == STARTED:
+            if attempt.started_ms is None:
+                attempt.started_ms = max(at_ms, attempt.decided_ms)
+        elif said.status != HEARTBEAT:
+            attempt.retryable = said.status == FAILED and said.retryable
+            if attempt.outcome is None:
+                attempt.reported_ms = at_ms
 
     def _arrive(self, requests: Sequence[Submit | Cancel], now_ms: int) -> list[RecordedRun]:
         arrived: dict[_Name, RecordedRun] = {}
@@ -133,22 +143,27 @@ class _ShardReader:
 
     @staticmethod
     def _cancel(known: RecordedRun | None, arrived: RecordedRun | None) -> None:
-        run = known if known is not None and not known.is_over else arrived
-        if run is not None and not run.is_over:
-            run.cancelled = True
+        run = known if known is not None and known.end is None else arrived
+        if run is not None and run.end is None:
+            run.end = CANCELLED
 
     def _settle(self, settlement: Settlement, now_ms: int) -> None:
-        attempt = self._attempts.get((settlement.tenant, settlement.run_id, settlement.attempt))
-        if attempt is None:
+        known = self._attempts.get((settlement.tenant, settlement.run_id, settlement.attempt))
+        if known is None:
             self.strangers.add((settlement.tenant, settlement.run_id))
             return
-        if attempt.outcome is None:
+        run, attempt = known
+        first = attempt.outcome is None  # a second settlement amends the first
+        # The first success of any attempt ends the run, that of one given up as lost, too.
+        if settlement.outcome == SUCCEEDED or (first and settlement.outcome == FAILED and not attempt.retryable):
+            run.end = run.end or settlement.outcome
+        if first:
             lost = settlement.outcome == LOST or attempt.reported_ms is None
             ended_ms = now_ms if lost else attempt.reported_ms
             assert ended_ms is not None
             attempt.ended_ms = max(ended_ms, attempt.begun_ms)
         attempt.outcome = settlement.outcome
-        attempt.tokens = settlement.actual  # a second settlement amends the first
+        attempt.tokens = settlement.actual
 
     def _hand_out(self, name: _Name, number: int, attempt: Attempt) -> None:
         run = self._names.get(name)
@@ -156,16 +171,8 @@ class _ShardReader:
             self.strangers.add(name)
             return
         run.attempts[number] = attempt
-        self._attempts[*name, number] = attempt
+        run.end = None  # of a report that is gone it was not known that it might come back
+        self._attempts[*name, number] = run, attempt
 
     def _decided_ms(self, seq: int, now_ms: int) -> int:
         return self._handed.get((self._shard, seq), now_ms)
-
-
-def _note(attempt: Attempt, said: Completion, at_ms: int) -> None:
-    if said.status == STARTED:
-        if attempt.started_ms is None:
-            attempt.started_ms = max(at_ms, attempt.decided_ms)
-    elif said.status != HEARTBEAT and attempt.outcome is None:
-        attempt.reported_ms = at_ms
-        attempt.retryable = said.status == FAILED and said.retryable

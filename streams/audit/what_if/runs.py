@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from streams.core.inputs import SUCCEEDED
-
 if TYPE_CHECKING:
     from streams.core.inputs import Submit
 
@@ -45,8 +43,7 @@ class RecordedRun:
     body_bytes: int
     at_ms: int  # the request record's timestamp
     attempts: dict[int, Attempt] = field(default_factory=dict)  # by number
-    rejected: str | None = None  # reason
-    cancelled: bool = False
+    end: str | None = None  # what ended it: a worker's last word, a reason of its rejection, or `CANCELLED`
 
     @property
     def ended(self) -> list[Attempt]:
@@ -54,22 +51,7 @@ class RecordedRun:
         return [attempt for attempt in self.attempts.values() if attempt.outcome is not None]
 
     @property
-    def is_over(self) -> bool:
-        return self.state not in (WAITING, IN_FLIGHT)
-
-    @property
     def state(self) -> str:
         """How it stands at the end of the record."""
-        last = next(reversed(self.attempts.values()), None)
-        if any(attempt.outcome == SUCCEEDED for attempt in self.attempts.values()):
-            return SUCCEEDED
-        if self.rejected is not None:
-            return self.rejected
-        if self.cancelled:
-            return CANCELLED
-        if last is None or last.retryable or last.outcome in _COMES_BACK:
-            return WAITING
-        return IN_FLIGHT if last.outcome is None else last.outcome
-
-
-_COMES_BACK: Final = ("returned", "lost")
+        flying = any(attempt.outcome is None for attempt in self.attempts.values())
+        return self.end or (IN_FLIGHT if flying else WAITING)

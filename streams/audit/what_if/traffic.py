@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from streams.audit.what_if.runs import IN_FLIGHT
 from streams.errors import FairstreamError
 from streams.simulate.deficit_round_robin import Stated
 from streams.simulate.pool import Served
@@ -87,9 +86,7 @@ def make_traffic(record: Record, since_ms: int | None = None, until_ms: int | No
 def _why_left_out(run: RecordedRun, since_ms: int | None, until_ms: int | None) -> str | None:
     if (since_ms is not None and run.at_ms < since_ms) or (until_ms is not None and run.at_ms >= until_ms):
         return OUTSIDE
-    if run.ended:
-        return None
-    return IN_FLIGHT if run.attempts and not run.is_over else run.state
+    return None if run.ended else run.state
 
 
 def _arrival(run: RecordedRun, begin_ms: int) -> Arrival:

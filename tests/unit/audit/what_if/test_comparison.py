@@ -1,0 +1,188 @@
+"""Whether what is said of a change is what the change does, on records made by hand and on recorded ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from streams.audit.what_if import Change, WhatIf, compare, make_traffic, read_record, show, to_json
+from streams.core.policy import Limits, Policy, PriorityClass, TenantRules, Window
+from streams.errors import ConfigError, FairstreamError
+from tests.recorded import record
+from tests.unit.audit.what_if.tape import POLICY, Tape
+
+FLOOD = 40  # runs of the greedy tenant; the other has five
+
+
+def flooded(policy: Policy = POLICY) -> Tape:
+    """`greedy` files all of its runs at once, `modest` five behind them; served one after the other, FIFO-like."""
+    tape = Tape(policy)
+    for run in range(FLOOD):
+        tape.request(0, f"g{run}", tenant="greedy")
+    for run in range(5):
+        tape.request(1, f"m{run}", tenant="modest")
+    return tape
+
+
+def played(change: Change, policy: Policy = POLICY) -> WhatIf:
+    """The flood as FIFO on two slots would have served it, and then changed."""
+    tape = flooded(policy)
+    names = [("greedy", f"g{run}") for run in range(FLOOD)] + [("modest", f"m{run}") for run in range(5)]
+    for number, (tenant, run_id) in enumerate(names):
+        tape.serve_filed(5 + number // 2 * 100, run_id, tenant=tenant, lasts_ms=100)
+    return compare(make_traffic(read_record(tape.recording)), change)
+
+
+def test_fifo_is_what_happened_where_fifo_happened() -> None:
+    found = played(Change(fifo=True))
+    assert found.happened.waits["modest"].p50 - found.other.waits["modest"].p50 == 5, "the first step came after 5 ms"
+    assert found.other.makespan_ms == found.happened.makespan_ms - 5
+
+
+def test_the_real_core_serves_the_modest_tenant_at_its_turn() -> None:
+    found = played(Change(quantum=50))
+    assert found.other.waits["modest"].longest < found.happened.waits["modest"].first
+    assert found.other.tokens == found.happened.tokens
+    assert found.other.turned_away == 0
+
+
+def test_weights_bind_and_stand_beside_what_they_give() -> None:
+    found = played(Change(weights={"modest": 3}))
+    tenants = {each["tenant"]: each for each in to_json(found)["tenants"]}
+    assert tenants["modest"]["weight"] == {"happened": 1, "what_if": 3}
+    assert found.other.waits["modest"].longest <= found.model.waits["modest"].longest
+
+
+def test_whom_the_other_policy_refuses_is_counted_by_reason() -> None:
+    closed = replace(POLICY, closed=True, tenants={"modest": TenantRules()})
+    found = played(Change(policy=closed))
+    assert found.other.refused == {"greedy": {"unknown_tenant": FLOOD}}
+    assert (found.other.waits["modest"].runs, "greedy" in found.other.waits) == (5, False)
+    document = to_json(found)
+    assert document["what_if"]["refused"] == {"unknown_tenant": FLOOD}
+    assert document["what_if"]["served_runs"] == 5
+    assert document["tenants"][0]["what_if"]["waits_ms"] is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (replace(POLICY, default=TenantRules(max_queued_runs=10)), "queue_full"),
+        (replace(POLICY, limits=Limits(max_queued_runs=10)), "overloaded"),
+        (replace(POLICY, default=TenantRules(paused=True)), "tenant_paused"),
+    ],
+)
+def test_limits_of_the_other_policy_hold(policy: Policy, reason: str) -> None:
+    found = played(Change(policy=policy))
+    refused = sum(reasons[reason] for reasons in found.other.refused.values())
+    assert refused >= FLOOD - 12
+    assert refused + sum(waits.runs for waits in found.other.waits.values()) == FLOOD + 5
+
+
+def test_a_cap_of_the_other_policy_holds() -> None:
+    capped = replace(POLICY, tenants={"greedy": TenantRules(max_runs_in_flight=1)})
+    found = played(Change(policy=capped))
+    assert found.other.waits["modest"].first <= 5
+    assert found.other.makespan_ms >= FLOOD * 100, "one after the other"
+
+
+def test_another_window_is_another_pool() -> None:
+    found = played(Change(window=1))
+    assert found.other.makespan_ms == (FLOOD + 5) * 100
+
+
+def test_shares_are_stated_by_the_weights_of_each_side() -> None:
+    found = played(Change(weights={"greedy": 3}))
+    assert found.contest is not None
+    assert found.contest.tenants == ("greedy", "modest")
+    assert found.happened.stated
+    assert found.happened.shares["greedy"].weight == 1
+    assert found.other.shares["greedy"].weight == 3
+
+
+def test_where_classes_divide_no_share_is_stated() -> None:
+    classes = (PriorityClass(name="default"), PriorityClass(name="batch"))
+    tape = Tape(replace(POLICY, classes=classes))
+    for run in range(4):
+        for tenant, class_ in (("a", "default"), ("b", "batch")):
+            tape.request(0, f"{tenant}{run}", tenant=tenant, class_=class_)
+    for run in range(4):
+        for tenant in ("a", "b"):
+            tape.serve_filed(10 + run * 100, f"{tenant}{run}", tenant=tenant, lasts_ms=100)
+    found = compare(make_traffic(read_record(tape.recording)), Change(quantum=5))
+    assert found.contest is not None
+    assert (found.happened.stated, found.happened.jain) == (False, None)
+    assert to_json(found)["tenants"][0]["happened"]["share_tokens"]["stated"] is None
+
+
+def test_a_tenant_that_is_not_there_gets_no_weight() -> None:
+    with pytest.raises(ConfigError, match="nothing is recorded"):
+        played(Change(weights={"gredy": 2}))
+
+
+def test_an_interval_without_runs_is_told() -> None:
+    tape = Tape()
+    tape.served(0, "r")
+    with pytest.raises(FairstreamError, match="no run to play"):
+        make_traffic(read_record(tape.recording), until_ms=5)
+
+
+def test_one_lonely_tenant_has_no_shares_to_compare() -> None:
+    tape = Tape()
+    tape.served(0, "r")
+    found = compare(make_traffic(read_record(tape.recording)), Change(fifo=True))
+    assert found.contest is None
+    assert found.happened.shares == {}
+    assert found.distance.p95 == ("a", 0)
+    assert "no shares to compare" in shown(found)
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize(
+    "change",
+    [Change(fifo=True), Change(quantum=50), Change(window=3), Change(policy=Policy(window=Window(runs=6)))],
+    ids=lambda change: change.title,
+)
+def test_every_run_is_served_refused_or_told_to_wait(seed: int, change: Change) -> None:
+    traffic = make_traffic(read_record(record(seed, ticks=100)))
+    found = compare(traffic, change)
+    for side in (found.happened, found.model, found.other):
+        assert sum(waits.runs for waits in side.waits.values()) + side.turned_away == len(traffic.arrivals)
+    assert found.happened.turned_away == 0
+    assert to_json(found)["record"]["runs"] == len(traffic.arrivals)
+
+
+def test_the_same_record_gives_the_same_document() -> None:
+    first, second = (to_json(compare(make_traffic(read_record(record(6, ticks=60))), Change(quantum=9))) for _ in "12")
+    assert first == second
+
+
+def test_people_see_everybody_and_how_far_the_model_is_off() -> None:
+    text = shown(played(Change(weights={"modest": 3})))
+    for needed in (
+        "what if: weights modest=3",
+        "greedy",
+        "modest",
+        "1 → 3",
+        "The model is off by",
+        "backlogged all the",
+    ):
+        assert needed in text
+
+
+def test_names_that_others_chose_are_not_obeyed() -> None:
+    tape = Tape()
+    tape.served(0, "r", tenant="[red]a\x1b[2J")
+    text = shown(compare(make_traffic(read_record(tape.recording)), Change(fifo=True)))
+    assert "[red]a\\x1b[2J" in text
+    assert "\x1b" not in text
+
+
+def shown(found: WhatIf) -> str:
+    console = Console(file=StringIO(), width=110, highlight=False)
+    show(found, console)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
