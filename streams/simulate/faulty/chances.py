@@ -55,7 +55,7 @@ USUAL: Final[Mapping[str, float]] = {
     HELD_BACK: 0.2,
     ASKED_TWICE: 0.05,
     ASKED_LATE: 0.05,
-    ASTRAY: 0.03,
+    ASTRAY: 0.05,
     UNREADABLE: 0.03,
     CANCELLED: 0.06,
     DIED: 0.05,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from streams.core.effects import Settlement
@@ -81,6 +81,11 @@ class Ledger:
         return row
 
     @property
+    def steps(self) -> int:
+        """How many the shard has taken."""
+        return 0 if self._last is None else self._last.step
+
+    @property
     def applied(self) -> Mapping[str, int]:
         """How far the journal's inputs reach, by topic."""
         return self._applied
@@ -155,10 +160,9 @@ class Ledger:
     def _same(self, what: str, found: object, due: object) -> None:
         self._require(found == due, f"{what} is {found!r} and should be {due!r}")
 
-    def _require(self, holds: bool, what: str | Callable[[], str]) -> None:  # noqa: FBT001 - reads as a sentence
+    def _require(self, holds: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
         if not holds:
-            raise self._wrong(what if isinstance(what, str) else what())
+            raise self._wrong(what)
 
     def _wrong(self, what: str) -> Violation:
-        step = 0 if self._last is None else self._last.step
-        return Violation(f"shard {self._shard}, step {step}: {what}")
+        return Violation(f"shard {self._shard}, step {self.steps}: {what}")

@@ -106,6 +106,11 @@ class Witness:
         self._each_answered()
 
     @property
+    def steps(self) -> int:
+        """How many the shards have taken."""
+        return sum(each.steps for each in self._ledgers)
+
+    @property
     def counts(self) -> Counter[str]:
         """What the steps have counted (`streams.core.counts`), over all shards."""
         return sum((each.counts for each in self._ledgers), Counter())

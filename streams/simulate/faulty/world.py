@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
     """How a run went."""
 
     seed: int
-    steps: int  # that were committed and looked at
+    steps: int  # that were committed
     runs: int  # that were accepted
     reigns: int  # takeovers, over all shards
     fired: dict[str, int]  # faults, by kind
@@ -92,7 +92,6 @@ class _World:
         self._zombies: list[Owner] = []
         self._asleep = False  # whether an owner sleeps in the middle of a step
         self._reigns = 0
-        self._steps = 0
 
     def run(self) -> None:
         """Let it all happen. Raises `Violation`."""
@@ -110,7 +109,9 @@ class _World:
         fired = dict(sorted(self._chances.fired.items()))
         counted = dict(sorted(self._witness.counts.items()))
         runs = counted.get(counts.ACCEPTED, 0)
-        return Outcome(self._seed, self._steps, runs, self._reigns, fired, counted, self._witness.widest_gap, problem)
+        return Outcome(
+            self._seed, self._witness.steps, runs, self._reigns, fired, counted, self._witness.widest_gap, problem
+        )
 
     def _drain(self) -> None:
         """Serve what is left, with no more trouble."""
@@ -144,7 +145,6 @@ class _World:
         if not self._goes_on(owner, lambda: owner.step(self.log.now_ms)):
             return False
         if self._owners[shard] is owner:
-            self._steps += 1
             self._witness.look(owner)
         return True
 
