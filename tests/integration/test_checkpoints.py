@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -16,7 +16,8 @@ from streams import clock
 from streams.admin.checkpointing import write_checkpoint
 from streams.admin.kafka import admin_client, look
 from streams.admin.topics import Layout, ensure
-from streams.audit.checkpoints import Checkpoint, feet, latest_before, open_checkpoint, prove
+from streams.audit.checkpoints import Checkpoint, feet, latest_before, of_state, open_checkpoint, prove
+from streams.audit.export import ExportedRecording
 from streams.audit.kafka_recording import KafkaRecording
 from streams.audit.replay import ShardReplay
 from streams.errors import NotReplayable
@@ -110,6 +111,8 @@ def test_a_scheduler_writes_them_and_a_replay_needs_nothing_older(
         evidence = here.prove()
         assert scheduler.stop() == 0
     found = recording(here)
+    by_hand(here, "--to", str(tmp_path / "kept"))
+    kept = ExportedRecording(tmp_path / "kept")
     for shard in range(SHARDS):
         last = len(evidence.journal[shard])
         checkpoints = [open_checkpoint(found, offset, foot) for offset, foot in feet(found, shard)]
@@ -125,11 +128,16 @@ def test_a_scheduler_writes_them_and_a_replay_needs_nothing_older(
         with pytest.raises(NotReplayable):
             replay(found, shard, None)
         assert replay(found, shard, start) == (last - start.step, state)
-    assert by_hand(here) == {shard: len(entries) for shard, entries in evidence.journal.items()}
+        standing = of_state(kept, shard)
+        assert standing is not None
+        assert prove(found, standing)
+        assert replay(found, shard, standing) == (0, ""), "it is the last state"
+    after = {each["shard"]: each["step"] for each in by_hand(here)["checkpoints"]}
+    assert after == {shard: len(entries) for shard, entries in evidence.journal.items()}
 
 
-def by_hand(here: Deployment) -> dict[int, int]:
-    """`fairstream audit checkpoint`: shard -> the step after which it has written one."""
-    command = ["audit", "checkpoint", "--json", "--kafka", here.servers, "--prefix", here.prefix]
+def by_hand(here: Deployment, *options: str) -> Any:
+    """What `fairstream audit checkpoint` says it has written."""
+    command = ["audit", "checkpoint", "--json", "--kafka", here.servers, "--prefix", here.prefix, *options]
     done = subprocess.run([sys.executable, "-m", "streams.cli", *command], capture_output=True, check=True, text=True)
-    return {each["shard"]: each["step"] for each in json.loads(done.stdout)["checkpoints"]}
+    return json.loads(done.stdout)

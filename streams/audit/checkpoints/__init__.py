@@ -6,7 +6,27 @@ the state of that step, the journal proves: see `proving`.
 """
 
 from streams.audit.checkpoints.proving import prove
-from streams.audit.checkpoints.reading import TOPIC, Checkpoint, feet, latest_before, open_checkpoint
+from streams.audit.checkpoints.reading import (
+    TOPIC,
+    Checkpoint,
+    before_first_step,
+    feet,
+    latest_before,
+    open_checkpoint,
+    positions_of,
+)
+from streams.audit.checkpoints.standing import of_state
 from streams.audit.checkpoints.taking import Copy
 
-__all__ = ["TOPIC", "Checkpoint", "Copy", "feet", "latest_before", "open_checkpoint", "prove"]
+__all__ = [
+    "TOPIC",
+    "Checkpoint",
+    "Copy",
+    "before_first_step",
+    "feet",
+    "latest_before",
+    "of_state",
+    "open_checkpoint",
+    "positions_of",
+    "prove",
+]

@@ -62,8 +62,8 @@ def _entry(recording: Recording, checkpoint: Checkpoint) -> tuple[JournalEntry, 
     if not step:
         return None
     first, end = recording.bounds(_JOURNAL, shard)
-    start, length = min(checkpoint.foot.journal_end, end), _NEAR
-    while start > first:
+    start, length = max(first, min(checkpoint.foot.journal_end, end)), _NEAR
+    while True:
         start = max(first, start - length)
         length *= 2
         for record in recording.read(_JOURNAL, shard, start):
@@ -75,4 +75,5 @@ def _entry(recording: Recording, checkpoint: Checkpoint) -> tuple[JournalEntry, 
                 return entry, journal_digest(record.value or b"")
             if entry.step > step:
                 break
-    return None
+        if start == first:
+            return None

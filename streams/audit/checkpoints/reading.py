@@ -22,7 +22,7 @@ class Checkpoint:
     """The rows of a shard after a step."""
 
     foot: Foot
-    offset: int  # of its foot
+    offset: int  # of its foot; -1: there is none, it is the state as it stood
     positions: PositionsRecord | None  # None: nothing was applied yet, as after a migration
     rows: dict[bytes, bytes]  # the core's, as they are in the state topic
 
@@ -54,6 +54,8 @@ class Checkpoint:
             yield record
 
     def __str__(self) -> str:
+        if self.offset < 0:
+            return f"the state of shard {self.shard} after step {self.step}"
         return f"the checkpoint of shard {self.shard} after step {self.step} (offset {self.offset})"
 
 
@@ -68,6 +70,23 @@ def latest_before(
         if (step is None or foot.step <= step) and (at_ms is None or foot.now_ms <= at_ms):
             return open_checkpoint(recording, offset, foot)
     return None
+
+
+def before_first_step(recording: Recording, shard: int) -> Checkpoint | None:
+    """Return what a shard began with, as a migration has left it; None: it began with nothing.
+
+    Raises as `open_checkpoint` does.
+    """
+    if shard >= recording.partitions(TOPIC):
+        return None
+    found = None
+    for record in recording.read(TOPIC, shard):
+        part = _part(record)
+        if isinstance(part, Foot) and part.shard == shard:
+            if part.step:
+                break
+            found = record.offset, part  # a migration that was killed has written another before
+    return None if found is None else open_checkpoint(recording, *found)
 
 
 def feet(recording: Recording, shard: int) -> Iterator[tuple[int, Foot]]:
@@ -99,11 +118,8 @@ def open_checkpoint(recording: Recording, offset: int, foot: Foot) -> Checkpoint
         digest.add(record.value)
         chunks += 1
         for key, value in _pairs(part, record):
-            if value is None:
-                rows.pop(key, None)
-            else:
-                rows[key] = value
-    found = Checkpoint(foot, offset, _positions(foot, offset), rows)
+            _apply(rows, key, value)
+    found = Checkpoint(foot, offset, positions_of(foot, offset), rows)
     if (chunks, digest.value) != (foot.chunks, foot.digest):
         raise CheckpointWrong(
             f"{found}: its foot says {foot.chunks} chunks of digest {foot.digest}, there are {chunks} of {digest.value}"
@@ -111,15 +127,8 @@ def open_checkpoint(recording: Recording, offset: int, foot: Foot) -> Checkpoint
     return found
 
 
-def _pairs(part: Rows, record: Rec) -> Iterator[tuple[bytes, bytes | None]]:
-    assert record.value is not None, "it is a part of a checkpoint"
-    try:
-        yield from decode_rows(part, record.value)
-    except StateUnreadable as error:
-        raise CheckpointWrong(f"offset {record.offset}: {error}") from error
-
-
-def _positions(foot: Foot, offset: int) -> PositionsRecord | None:
+def positions_of(foot: Foot, offset: int) -> PositionsRecord | None:
+    """Return where the inputs stood, without the rows; `offset` is the foot's. Raises `CheckpointWrong`."""
     if foot.positions is None:
         return None
     try:
@@ -128,6 +137,21 @@ def _positions(foot: Foot, offset: int) -> PositionsRecord | None:
         raise CheckpointWrong(f"offset {offset}: {error}") from error
     assert isinstance(found, PositionsRecord), "a row of this kind"
     return found
+
+
+def _apply(rows: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:
+    if value is None:
+        rows.pop(key, None)
+    else:
+        rows[key] = value
+
+
+def _pairs(part: Rows, record: Rec) -> Iterator[tuple[bytes, bytes | None]]:
+    assert record.value is not None, "it is a part of a checkpoint"
+    try:
+        yield from decode_rows(part, record.value)
+    except StateUnreadable as error:
+        raise CheckpointWrong(f"offset {record.offset}: {error}") from error
 
 
 def _last_foot(recording: Recording, shard: int, first: int, stop: int) -> tuple[int, Foot] | None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from streams.audit.checkpoints import TOPIC, feet, latest_before, open_checkpoint
+from streams.audit.checkpoints import (
+    TOPIC,
+    before_first_step,
+    feet,
+    latest_before,
+    of_state,
+    open_checkpoint,
+    positions_of,
+)
 from streams.core.shard import Shard
 from streams.errors import CheckpointWrong, NotReplayable
 from streams.intake import Source
@@ -28,7 +36,11 @@ class Begun(NamedTuple):
 
 
 def begin(recording: Recording, shard: int, start: Checkpoint | None) -> Begun:
-    """Make the shard. Raises `CheckpointWrong`: its rows contradict each other."""
+    """Make the shard; without a `start`, as it was before its first step: empty, or as a migration has left it.
+
+    Raises `CheckpointWrong`: its rows are not what was written, or contradict each other.
+    """
+    start = start or before_first_step(recording, shard)
     if start is None:
         return Begun(Shard(shard, recording.shards), StateHash(), 0, {}, "", 0)
     records = list(start.records())
@@ -46,16 +58,20 @@ def begin(recording: Recording, shard: int, start: Checkpoint | None) -> Begun:
     return Begun(core, state, start.step, applied, previous, start.foot.journal_end)
 
 
-def choose_start(recording: Recording, shard: int, *, since_ms: int | None, from_checkpoint: bool) -> Checkpoint | None:
+def choose_start(
+    recording: Recording, shard: int, *, since_ms: int | None, from_checkpoint: bool, kept: Recording | None = None
+) -> Checkpoint | None:
     """Return the checkpoint to begin with; None: the beginning.
 
-    With `since_ms` that is the last one at or before that time, if there is one; else with `from_checkpoint` the
-    first one after which no input has been deleted.
+    With `kept` that is the state as it stands there. With `since_ms` it is the last one at or before that time, if
+    there is one; else with `from_checkpoint` the first one after which no input has been deleted.
 
     Raises:
         NotReplayable: with `from_checkpoint`, there is none.
         CheckpointWrong: it is not what was written.
     """
+    if kept is not None:
+        return of_state(kept, shard)
     if since_ms is not None:
         found = latest_before(recording, shard, at_ms=since_ms)
         if found is not None or not from_checkpoint:
@@ -73,9 +89,9 @@ def _first_usable(recording: Recording, shard: int) -> Checkpoint | None:
     low = {source.value: recording.bounds(source.value, shard)[0] for source in Source}
     found = None
     for offset, foot in feet(recording, shard):
-        checkpoint = open_checkpoint(recording, offset, foot)
-        applied = checkpoint.positions.applied if checkpoint.positions is not None else {}
+        positions = positions_of(foot, offset)
+        applied = positions.applied if positions is not None else {}
         if any(applied.get(topic, -1) + 1 < first for topic, first in low.items()):
             break
-        found = checkpoint
-    return found
+        found = offset, foot
+    return None if found is None else open_checkpoint(recording, *found)

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty
 from typing import TYPE_CHECKING, Any, Final
 
 from streams import clock
 from streams.audit.checkpoints import prove
+from streams.audit.export import ExportedRecording
 from streams.audit.replay.beginning import choose_start
 from streams.audit.replay.shard_replay import ShardReplay
 from streams.errors import CheckpointWrong, NotReplayable
@@ -30,6 +32,7 @@ class ReplayOptions:
     since_ms: int | None = None  # begin at the last checkpoint before, if there is one; None: at the beginning
     until_ms: int | None = None  # the last step's time at most
     from_checkpoint: bool = False  # without `since_ms`: begin at the first checkpoint after which no input is deleted
+    kept: Path | None = None  # an exported directory: begin with the state as it stood there
 
 
 @dataclass(slots=True)
@@ -75,7 +78,10 @@ def replay_shard(recording: Recording, shard: int, options: ReplayOptions, tell:
 
 def _replay(recording: Recording, options: ReplayOptions, outcome: ShardOutcome, tell: Tell) -> None:
     shard = outcome.shard
-    start = choose_start(recording, shard, since_ms=options.since_ms, from_checkpoint=options.from_checkpoint)
+    kept = ExportedRecording(options.kept) if options.kept else None
+    start = choose_start(
+        recording, shard, since_ms=options.since_ms, from_checkpoint=options.from_checkpoint, kept=kept
+    )
     if start is not None:
         outcome.after = start.step
         outcome.proved = prove(recording, start)

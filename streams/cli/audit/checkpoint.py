@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from streams.cli import options
 from streams.cli.output import counted, say, say_json
 
 if TYPE_CHECKING:
+    from streams.kafka import KafkaSettings
     from streams.rows.checkpoint import Foot
 
 
@@ -17,6 +19,10 @@ def checkpoint(
     *,
     shard: Annotated[
         list[int] | None, typer.Option("--shard", min=0, help="Only this one; may be given several times.")
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="Keep the state there instead; that takes the right to read only."),
     ] = None,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,
@@ -27,10 +33,16 @@ def checkpoint(
 
     Schedulers write one an hour, or as FAIRSTREAM_CHECKPOINT_INTERVAL_S says. This is for what they have not: before
     inputs are deleted by hand, or if they are told to write none. It takes a scheduler's rights, and disturbs none.
+
+    With --to an auditor keeps the state of all shards where nobody else can change it, and a replay may begin with it:
+    `fairstream audit replay --start`.
     """
+    settings = options.kafka_settings(kafka, prefix, kafka_config)
+    if to is not None:
+        _keep(settings, to, json=json)
+        return
     from streams.admin.checkpointing import shards_to_copy, write_checkpoint
 
-    settings = options.kafka_settings(kafka, prefix, kafka_config)
     written = {number: write_checkpoint(settings, number) for number in shards_to_copy(settings, shard)}
     if json:
         say_json({"checkpoints": [_as_data(number, foot) for number, foot in written.items()]})
@@ -40,6 +52,19 @@ def checkpoint(
             say(f"shard {number}: it has no state yet, so a replay begins at the beginning")
         else:
             say(f"shard {number}: after step {foot.step:,}: {counted(foot.rows, 'row')} of {settings.topics.state}")
+
+
+def _keep(settings: KafkaSettings, directory: Path, *, json: bool) -> None:
+    from streams import clock
+    from streams.audit.export import export
+    from streams.audit.kafka_recording import KafkaRecording
+
+    manifest = export(KafkaRecording(settings), directory, now_ms=clock.now_ms(), topics=["state"])
+    records = sum(file.records for each in manifest.partitions for file in each.files)
+    if json:
+        say_json({"directory": str(directory), "records": records})
+    else:
+        say(f"kept {counted(records, 'record')} of {settings.topics.state} in {directory}")
 
 
 def _as_data(shard: int, foot: Foot | None) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,6 +33,10 @@ def replay(
             help="Begin with a checkpoint: the first one after which no input has been deleted, or that of --since.",
         ),
     ] = False,
+    start: Annotated[
+        Path | None,
+        typer.Option("--start", metavar="DIR", help="Begin with what `fairstream audit checkpoint --to` wrote there."),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(min=1, help="Shards replayed at once, each in a process; without it one for each core."),
@@ -55,7 +60,9 @@ def replay(
 
     recording = source.recording(kafka, prefix, kafka_config, directory)
     shards = _shards(recording, shard)
-    chosen = ReplayOptions(since_ms=source.ms(since), until_ms=source.ms(until), from_checkpoint=from_checkpoint)
+    chosen = ReplayOptions(
+        since_ms=source.ms(since), until_ms=source.ms(until), from_checkpoint=from_checkpoint, kept=start
+    )
     with _showing(shards) as tell:
         outcomes = replay_shards(recording, shards, chosen, jobs=jobs or os.cpu_count() or 1, tell=tell)
     if json:

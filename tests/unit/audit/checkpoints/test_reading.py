@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from streams.audit.checkpoints import TOPIC, feet, latest_before, open_checkpoint, prove
+from streams.audit.checkpoints import (
+    TOPIC,
+    before_first_step,
+    feet,
+    latest_before,
+    of_state,
+    open_checkpoint,
+    prove,
+)
 from streams.audit.checkpoints.proving import state_of
 from streams.audit.recording import MemoryRecording, Rec
 from streams.core.shard import Shard
@@ -125,6 +133,30 @@ def test_feet_are_found_without_reading_what_lies_between(taken: MemoryRecording
     counted = Counted(taken.prefix, taken.shards, {(TOPIC, SHARD): there})
     assert len([*feet(counted, SHARD)]) == 3
     assert counted.offsets == [8, 5, 2], "one record for each"
+
+
+def test_what_a_shard_began_with_is_what_a_migration_left(recorded: MemoryRecording, taken: MemoryRecording) -> None:
+    assert before_first_step(recorded, SHARD) is None
+    assert before_first_step(taken, SHARD) is None, "its first checkpoint came later"
+    rows = [each for each in recorded.read("state", SHARD) if b'"policy"' in (each.key or b"")][:1]
+    moved = recorded.replaced({("state", SHARD): rows})  # a shard that has never stepped has a policy, say
+    twice = take(take(moved, SHARD, filled=True), SHARD, filled=True)
+    later = append(twice, SHARD, [*values(recorded, SHARD, 6)])
+    for each in (twice, later):
+        found = before_first_step(each, SHARD)
+        assert found is not None
+        assert (found.step, found.positions, found.offset) == (0, None, 5), "the last one: one was written again"
+        assert found.rows == {row.key: row.value for row in rows}
+
+
+def test_the_state_as_it_stands_is_one_too(taken: MemoryRecording) -> None:
+    standing, last = of_state(taken, SHARD), latest_before(taken, SHARD)
+    assert standing is not None
+    assert last is not None
+    assert (standing.rows, standing.positions, standing.step) == (last.rows, last.positions, last.step)
+    assert prove(taken, standing)
+    assert str(standing) == f"the state of shard 1 after step {last.step}"
+    assert of_state(taken.replaced({("state", SHARD): []}), SHARD) is None
 
 
 # --- somebody has changed it
