@@ -17,6 +17,7 @@ from streams.cli import (
     migrate,
     policy,
     scheduler,
+    simulate,
     status,
     submit,
     topics,
@@ -68,4 +69,5 @@ app.command("cancel")(cancel.cancel)
 app.command("worker", epilog=worker.EXEC_CONTRACT)(worker.worker)
 app.command("status")(status.status)
 app.add_typer(audit.app, name="audit")
+app.add_typer(simulate.app, name="simulate")
 app.add_typer(bench.app, name="bench")
