@@ -13,7 +13,8 @@ GRID: Final = "#d8dee4"
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 _DASHES: Final = ("solid", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))
-_HATCHES: Final = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo")
+# Lines only: a pattern of dots takes some 100 KB in the file.
+_HATCHES: Final = ("", "///", "|||", "xxx", "\\\\\\", "+++", "---")
 
 Dash = str | tuple[int, tuple[float, ...]]
 

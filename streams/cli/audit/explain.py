@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -27,6 +28,10 @@ def explain(
         int | None,
         typer.Option(min=0, help="Which request, if there are several. Otherwise the last one that was accepted."),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="Draw what it waited for, how its tenant stood, who was served."),
+    ] = None,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,
     kafka_config: options.KafkaConfig = None,
@@ -42,12 +47,21 @@ def explain(
     from streams.audit.explain import document
     from streams.audit.explain import explain as explain_run
 
+    if picture is not None:
+        from streams.pictures import check
+
+        check(picture)
     recording = source.recording(kafka, prefix, kafka_config, directory)
     found = explain_run(recording, run_id, tenant=tenant, offset=offset)
     if json:
         say_json(document(found))
     else:
         _print(found)
+    if picture is not None:
+        from streams.audit.explain.picture import draw
+
+        draw(found, picture)
+        remark(f"drawn: {picture}")
     if found.divergence is not None:
         remark(f"the record cannot be followed any further: {found.divergence}")
         raise typer.Exit(1)

@@ -130,3 +130,15 @@ def test_a_run_that_waits_has_no_attempts_to_show() -> None:
     lines = shown(shard)
     assert not any(line.startswith("attempts") for line in lines)
     assert "400 ms 44 window runs 0 0 1 0 1 / 1" in lines
+
+
+def test_the_picture_is_drawn_and_a_wrong_name_is_refused_before_the_work(
+    recorded: MemoryRecording, explain: Explain, tmp_path: Path
+) -> None:
+    run_id, _ = dispatched(recorded)
+    path = tmp_path / "run.svg"
+    assert explain(run_id, "--picture", str(path)).stderr.endswith(f"drawn: {path}\n")
+    assert path.read_text(encoding="utf-8").startswith("<?xml")
+    refused = explain("no such run", "--picture", str(tmp_path / "run.png"))
+    assert isinstance(refused.exception, ConfigError)
+    assert refused.exception.field == "picture"
