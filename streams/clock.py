@@ -21,6 +21,11 @@ def monotonic() -> float:
     return time.monotonic()
 
 
+def thread_s() -> float:
+    """Seconds that this thread has computed. For what is measured while the machine does other things, too."""
+    return time.thread_time()
+
+
 def pause(seconds: float) -> None:
     """Do nothing for so long, before something outside is asked again. What is ours is waited for by `wait_until`."""
     time.sleep(seconds)

@@ -95,8 +95,7 @@ class Stepper:
         self, effects: Effects, intake: Intake, policies: Sequence[AppliedPolicy]
     ) -> tuple[StepRecords, PositionsRecord]:
         """Return what is written, and the positions in it."""
-        before = self.positions
-        shard, epoch, step = self._shard, before.epoch, effects.step
+        shard, epoch, step = self._shard, self.positions.epoch, effects.step
         dispatches = [
             (dispatch.seq, dispatch.run_id.encode(), encode_dispatch(dispatch, shard, step, epoch))
             for dispatch in effects.dispatches
@@ -112,21 +111,10 @@ class Stepper:
             for key, record in effects.changed.items()
         ]
         self._state.apply(rows)
-        state = self._state.value
-        journal = encode_journal(
-            effects,
-            shard=shard,
-            epoch=epoch,
-            policy_version=self.core.policy_version,
-            inputs=self._ranges(intake, policies),
-            takeover=not self.arrived,
-            undeliverable=self._undeliverable,
-            largest_body=self._reader.limits.largest_body,
-            policies=policies,
-            unread=intake.unread,
-            proof=Proof(VERSION, state, before.journal),
+        journal, digest = self._journal(effects, intake, policies)
+        positions = replace(
+            self.positions, applied=intake.applied, journal=digest, core=VERSION, state=self._state.value
         )
-        positions = replace(before, applied=intake.applied, journal=journal_digest(journal), core=VERSION, state=state)
         records = StepRecords(
             positions=self._row(positions),
             rows=rows,
@@ -136,6 +124,23 @@ class Stepper:
             journal=(self._journal_key, journal),
         )
         return records, positions
+
+    def _journal(self, effects: Effects, intake: Intake, policies: Sequence[AppliedPolicy]) -> tuple[bytes, str]:
+        """Return the record of what went in and what was decided, tied to the one before it, and its digest."""
+        value = encode_journal(
+            effects,
+            shard=self._shard,
+            epoch=self.positions.epoch,
+            policy_version=self.core.policy_version,
+            inputs=self._ranges(intake, policies),
+            takeover=not self.arrived,
+            undeliverable=self._undeliverable,
+            largest_body=self._reader.limits.largest_body,
+            policies=policies,
+            unread=intake.unread,
+            proof=Proof(VERSION, self._state.value, self.positions.journal),
+        )
+        return value, journal_digest(value)
 
     def _rejections(self, effects: Effects, intake: Intake) -> list[tuple[bytes | None, bytes]]:
         """Encode what is refused; without the original bytes if it would not fit: its position tells where they are."""

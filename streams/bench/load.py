@@ -17,7 +17,7 @@ from streams.kafka import KafkaSettings, mapped_errors
 from streams.wire import PARTITIONER, Assignment, decode_dispatch, encode_completion, encode_request
 
 _BATCH: Final = 1_000  # records a poll asks for
-_PAYLOAD: Final = {"prompt": "x" * 200}
+PAYLOAD: Final = {"prompt": "x" * 200}
 _POLL_S: Final = 0.05
 _ANSWER_S: Final = 15.0
 _QUEUED: Final = 1_000_000  # more runs than a benchmark has: the producer's queue is never full
@@ -45,7 +45,7 @@ def feed(kafka: KafkaSettings, runs: int, tenants: int) -> None:
     producer, topic = _producer(kafka), kafka.topics.requests
     for number in range(runs):
         tenant = f"tenant-{number % tenants}"
-        value = encode_request(tenant=tenant, run_id=f"run-{number}", workflow=WORKFLOW, payload=_PAYLOAD)
+        value = encode_request(tenant=tenant, run_id=f"run-{number}", workflow=WORKFLOW, payload=PAYLOAD)
         producer.produce(topic, value, tenant.encode())
         if number % _BATCH == 0:
             producer.poll(0)

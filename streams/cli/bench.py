@@ -56,6 +56,20 @@ def core(
 
 
 @app.command()
+def journal(
+    *,
+    runs: Annotated[int, typer.Option(min=1, help="Runs that go through steps of each size, a round.")] = 5_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Times that every size is measured, in turn.")] = 5,
+    tenants: Tenants = 200,
+    json: options.Json = False,
+) -> None:
+    """Bytes and time of the journal for each run, and its share of all that a step computes."""
+    from streams.bench.journal import JournalOptions, run_journal
+
+    raise typer.Exit(run_journal(JournalOptions(runs=runs, rounds=rounds, tenants=tenants, json=json)))
+
+
+@app.command()
 def takeover(
     *,
     runs: Annotated[int, typer.Option(min=1, help="Queued runs.")] = 1_000_000,

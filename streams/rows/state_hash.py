@@ -48,19 +48,24 @@ class StateHash:
 
     def put(self, key: bytes, value: bytes) -> None:
         """Add a row, or replace it."""
-        # A key is a JSON array, so no other key and value run together into the same bytes.
-        new = int.from_bytes(blake2b(key + value, digest_size=_BYTES).digest(), "big")
-        self._sum += new - self._rows.get(key, 0)
-        self._rows[key] = new
-
-    def remove(self, key: bytes) -> None:
-        """Take a row out. One that is not there is none: what begins and ends in one step was never written."""
-        self._sum -= self._rows.pop(key, 0)
+        self.apply(((key, value),))
 
     def apply(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Take over what a step has changed; None: the row is gone."""
+        """Take over what a step has changed; None: the row is gone, or was never written."""
+        # On the path of every run: in one loop, without a call for each row, this takes a quarter less.
+        known, total, from_bytes = self._rows, self._sum, int.from_bytes
         for key, value in rows:
             if value is None:
-                self.remove(key)
+                total -= known.pop(key, 0)
             else:
-                self.put(key, value)
+                # A key is a JSON array, so no other key and value run together into the same bytes.
+                new = from_bytes(blake2b(key + value, digest_size=_BYTES).digest(), "big")
+                old = known.get(key)
+                if old is None:
+                    # A copy: what orjson returns keeps 4 KB of its buffer, for as long as it lives.
+                    known[b"%b" % key] = new
+                    total += new
+                else:
+                    known[key] = new
+                    total += new - old
+        self._sum = total
