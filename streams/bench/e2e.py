@@ -27,8 +27,8 @@ from streams.local.ports import free_ports
 from streams.wire import PolicyChange
 
 _DEADLINE_S: Final = 300.0
-_BARE: Final = "bare"
-_FULL: Final = "full"
+BARE: Final = "bare"
+FULL: Final = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,12 @@ def run_e2e(options: E2eOptions) -> int:
 
 def measure_e2e(options: E2eOptions, servers: str) -> E2eReport:
     """Run the loops in turn, after one that only warms Kafka up: a cold broker takes three times as long."""
-    _loop(_BARE, servers, options)
-    rounds = [(_loop(_FULL, servers, options), _loop(_BARE, servers, options)) for _ in range(options.rounds)]
+
+    def loop(name: str) -> LoopRate:
+        return run_loop(name, new_deployment(name, servers, options), options)
+
+    loop(BARE)
+    rounds = [(loop(FULL), loop(BARE)) for _ in range(options.rounds)]
     return E2eReport(options=options, full=tuple(full for full, _ in rounds), bare=tuple(bare for _, bare in rounds))
 
 
@@ -107,12 +111,18 @@ def _show(report: E2eReport) -> None:
     )
 
 
-def _loop(name: str, servers: str, options: E2eOptions) -> LoopRate:
+def new_deployment(name: str, servers: str, options: E2eOptions) -> KafkaSettings:
+    """Make the topics of one loop, and state its policy."""
     kafka = KafkaSettings(servers=servers, prefix=f"bench-{name}-{clock.now_ms()}.")
     ensure(admin_client(kafka), Layout(shards=options.shards, prefix=kafka.prefix))
     policy = Policy(name="bench", window=Window(runs=options.window, tokens=None))
     publish_policy(kafka, PolicyChange(policy=policy, author="bench", applied_ms=clock.now_ms()))
-    place, runs, port = (servers, kafka.prefix), str(options.runs), free_ports(1)[0]
+    return kafka
+
+
+def run_loop(name: str, kafka: KafkaSettings, options: E2eOptions) -> LoopRate:
+    """Put the runs through the loop of that name, in a deployment of its own."""
+    place, runs, port = (kafka.servers, kafka.prefix), str(options.runs), free_ports(1)[0]
     scheduling = [name, *place, str(options.shards), str(port)]
     with OwnedProcess(scheduling, module="streams.bench.scheduler") as scheduler:
         wait_until_ready(scheduler, port, _DEADLINE_S)

@@ -1,4 +1,4 @@
-"""`fairstream bench e2e | core | takeover`."""
+"""`fairstream bench e2e | core | journal | takeover | replay`."""
 
 from __future__ import annotations
 
@@ -83,3 +83,25 @@ def takeover(
 
     settings = TakeoverOptions(runs=runs, shards=shards, tenants=tenants, kafka=kafka, json=json)
     raise typer.Exit(run_takeover(settings))
+
+
+@app.command()
+def replay(
+    *,
+    runs: Annotated[int, typer.Option(min=1, help="Runs to put through, and to replay.")] = 60_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Times that they are recorded and replayed.")] = 3,
+    shards: Annotated[int, typer.Option(min=1, help="Shards, all in one process while they are recorded.")] = 4,
+    tenants: Tenants = 200,
+    window: Annotated[int, typer.Option(min=1, help="Runs in flight.")] = 4_000,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Shards replayed at once; without it one a core.")] = None,
+    kafka: Kafka = None,
+    json: options.Json = False,
+) -> None:
+    """How many times faster a replay is than what it replays, recorded at full rate; and an export."""
+    from streams.bench.replay import ReplayBenchOptions, run_replay
+
+    more = {} if jobs is None else {"jobs": jobs}
+    settings = ReplayBenchOptions(
+        runs=runs, rounds=rounds, shards=shards, tenants=tenants, window=window, kafka=kafka, json=json, **more
+    )
+    raise typer.Exit(run_replay(settings))

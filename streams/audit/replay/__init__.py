@@ -5,8 +5,18 @@ the code that read them then (`streams.intake`) and given to the same door (`str
 be what was recorded, down to the hash of the state. So a replay proves a decision; it does not read it.
 """
 
+from streams.audit.replay.deployment import ReplayOptions, ShardOutcome, replay_shard, replay_shards
 from streams.audit.replay.divergence import Divergence
 from streams.audit.replay.inputs import Inputs
 from streams.audit.replay.shard_replay import ReplayedStep, ShardReplay
 
-__all__ = ["Divergence", "Inputs", "ReplayedStep", "ShardReplay"]
+__all__ = [
+    "Divergence",
+    "Inputs",
+    "ReplayOptions",
+    "ReplayedStep",
+    "ShardOutcome",
+    "ShardReplay",
+    "replay_shard",
+    "replay_shards",
+]
