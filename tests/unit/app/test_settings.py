@@ -52,6 +52,8 @@ def test_every_kind_of_field_is_read_from_the_environment(name: str, text: str, 
         ("refused_retry_s", 0),
         ("stop_timeout_s", 0),
         ("status_interval_ms", 0),
+        ("checkpoint_interval_s", -1),
+        ("checkpoint_interval_s", 8 * 86_400),  # the inputs after it would be gone
         ("web_port", 0),
         ("web_port", 65_536),
         ("kafka", " "),
