@@ -36,6 +36,7 @@ class _Codec:
         shape: Any = GenericAlias(tuple, (int, *types))
         order = [*form.key, None, *form.value] + [form.body] * (form.body is not None)
         self.form = form
+        self.begins = b"[%d," % form.version
         self._decoder: msgspec.json.Decoder[tuple[Any, ...]] = msgspec.json.Decoder(shape)
         self._get = attrgetter(*form.value)
         # A field that this version lacks is a later one: it stands at the end of its record, and has a default.
@@ -81,8 +82,7 @@ def encode(row: Row) -> bytes:
 
 def canonical(row: Row, data: bytes) -> bytes:
     """Return the value of a row in the newest form of its kind; `data` is how it was found."""
-    version = _WRITERS[type(row)].form.version
-    return data if data.startswith(b"[%d," % version) else encode(row)
+    return data if data.startswith(_WRITERS[type(row)].begins) else encode(row)
 
 
 def decode(key: Key, data: bytes) -> Row:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from streams.bench.core import CoreOptions
 from streams.bench.e2e import E2eOptions
+from streams.bench.journal import JournalOptions
 from streams.bench.takeover import TakeoverOptions
 from streams.cli.tree import app
 
@@ -51,6 +52,19 @@ def test_of_the_core_too(monkeypatch: pytest.MonkeyPatch) -> None:
         assert CliRunner().invoke(app, ["bench", "core", *arguments]).exit_code == 0
     chosen = CoreOptions(runs=9, rounds=2, tenants=3, idle=4, profile=True)
     assert asked == [CoreOptions(), chosen, CoreOptions(json=True)]
+
+
+def test_of_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[JournalOptions] = []
+
+    def run_journal(options: JournalOptions) -> int:
+        asked.append(options)
+        return 0
+
+    monkeypatch.setattr("streams.bench.journal.run_journal", run_journal)
+    for arguments in ([], ["--runs=9", "--rounds=2", "--tenants=3"], ["--json"]):
+        assert CliRunner().invoke(app, ["bench", "journal", *arguments]).exit_code == 0
+    assert asked == [JournalOptions(), JournalOptions(runs=9, rounds=2, tenants=3), JournalOptions(json=True)]
 
 
 def test_and_of_a_takeover(monkeypatch: pytest.MonkeyPatch) -> None:
