@@ -65,10 +65,13 @@ class WhatIf:
     model: Side  # the rules that were in force
     other: Side  # the changed ones
     distance: Distance  # of `model` from `happened`
+    handover_ms: int  # in the model and in `other`; what it was, `Traffic` says
 
 
-def compare(traffic: Traffic, change: Change) -> WhatIf:
+def compare(traffic: Traffic, change: Change, *, handover_ms: int = 0) -> WhatIf:
     """Play the traffic under the rules that were, and under the changed ones.
+
+    From its dispatch to its start each run takes `handover_ms`, and holds its slot meanwhile.
 
     Raises `ConfigError` for a change that no shard would take, or that names a tenant of whom nothing is known.
     """
@@ -76,9 +79,9 @@ def compare(traffic: Traffic, change: Change) -> WhatIf:
     contest = find_contest(traffic.served)
     recorded = traffic.policies
     changed = [stated._replace(policy=change.apply(stated.policy)) for stated in recorded]
-    other = play_fifo(traffic, changed) if change.fifo else play_policies(traffic, changed)
+    other = (play_fifo if change.fifo else play_policies)(traffic, changed, handover_ms)
     happened = _side(traffic.served, contest, recorded)
-    model = _played(play_policies(traffic, recorded), contest, recorded)
+    model = _played(play_policies(traffic, recorded, handover_ms), contest, recorded)
     return WhatIf(
         traffic=traffic,
         change=change,
@@ -87,6 +90,7 @@ def compare(traffic: Traffic, change: Change) -> WhatIf:
         model=model,
         other=_played(other, contest, changed),
         distance=_distance(happened, model),
+        handover_ms=handover_ms,
     )
 
 

@@ -26,8 +26,9 @@ RULES: Final[dict[str, str]] = {
     "window.",
     "fifo": "FIFO serves in the order of the arrivals; a run that is not to begin before a moment joins the queue "
     "then. It knows no classes, deadlines, caps and limits, and refuses nobody. A window in tokens counts true costs.",
-    "not_modelled": "Nothing fails, is lost or is cancelled in the model, no owner changes, and handing a run out "
-    "takes no time.",
+    "handover": "From its dispatch to its start a run takes as long as --handover says (0 ms if it says nothing), and "
+    "holds its slot meanwhile.",
+    "not_modelled": "Nothing fails, is lost or is cancelled in the model, and no owner changes.",
     "shares": "Of the tokens of the runs handed out in the longest interval in which the same two tenants or more "
     "were backlogged all the time, as it happened. The stated share is max-min by weight; it is not given where "
     "classes or groups divide, too.",

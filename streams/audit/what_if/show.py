@@ -44,12 +44,14 @@ def to_json(found: WhatIf) -> dict[str, Any]:
             "attempts": traffic.attempts,
             "tokens": sum(arrival.tokens for arrival in traffic.arrivals),
             "states": dict(traffic.states),
+            "handover_ms": traffic.handover_ms,
             "policies": [{"from_ms": stated.at_ms, "name": stated.policy.name} for stated in traffic.policies],
             "left_out": _totals(traffic.left_out),
             "unreadable_requests": traffic.unreadable,
             "steps_without_inputs": traffic.steps_cut,
         },
         "change": found.change.title,
+        "handover_ms": found.handover_ms,
         "contest": contest
         and {
             "from_ms": contest.interval.from_ms,
@@ -138,6 +140,10 @@ def _notes(found: WhatIf) -> list[str]:
         f"{_signed(off.p95[1])} s ({visible(off.p95[0])}); by {float(off.share[1]) * 100:+.1f} points of a share "
         f"({visible(off.share[0]) or 'nobody'}) and {float(off.makespan) * 100:+.1f} % of the time for all. Smaller "
         "differences say nothing."
+    )
+    lines.append(
+        f"From dispatch to start half of the runs took up to {traffic.handover_ms} ms; in the model all take "
+        f"{found.handover_ms} ms (--handover)."
     )
     left = _totals(traffic.left_out)
     if left:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from streams.errors import FairstreamError
 from streams.simulate.deficit_round_robin import Stated
 from streams.simulate.pool import Served
+from streams.simulate.waits import percentile
 from streams.simulate.workload import Arrival
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Traffic:
     arrivals: tuple[Arrival, ...]  # in the order of their moments
     served: tuple[Served, ...]  # as it happened, in the order of the decisions
     policies: tuple[Stated, ...]  # as they followed each other, the first at 0
+    handover_ms: int  # from the dispatch to the start: half of the runs took no longer
     states: Mapping[str, int]  # of the runs that are played, at the end of the record
     attempts: int  # of the same; one run has all of its own, one after the other
     left_out: Mapping[str, Mapping[str, int]]  # tenant -> why -> runs
@@ -65,6 +67,7 @@ def make_traffic(record: Record, since_ms: int | None = None, until_ms: int | No
     chosen.sort(key=lambda run: (run.at_ms, run.shard, run.submit.position))
     begin_ms = chosen[0].at_ms
     pairs = [(_arrival(run, begin_ms), run) for run in chosen]
+    handovers = sorted(run.ended[0].begun_ms - run.ended[0].decided_ms for run in chosen)
     decided = sorted(pairs, key=lambda pair: pair[1].ended[0].seq)
     if record.shards > 1:  # of several shards the numbers say nothing about each other
         decided.sort(key=lambda pair: pair[1].ended[0].decided_ms)
@@ -75,6 +78,7 @@ def make_traffic(record: Record, since_ms: int | None = None, until_ms: int | No
         arrivals=tuple(arrival for arrival, _ in pairs),
         served=tuple(_served(arrival, run, begin_ms) for arrival, run in decided),
         policies=_from_begin(record.policies, begin_ms),
+        handover_ms=percentile(handovers, 50),
         states=Counter(run.state for run in chosen),
         attempts=sum(len(run.ended) for run in chosen),
         left_out=left_out,

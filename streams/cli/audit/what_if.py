@@ -30,6 +30,9 @@ def what_if(
     weights: Annotated[
         list[str] | None, typer.Option(metavar="TENANT=N,...", help="Other weights of these tenants; repeatable.")
     ] = None,
+    handover: Annotated[
+        int, typer.Option(metavar="MS", min=0, help="How long a run is on its way from its dispatch to its start.")
+    ] = 0,
     since: source.Since = None,
     until: source.Until = None,
     picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw waits and shares.")] = None,
@@ -52,6 +55,10 @@ def what_if(
     """
     from streams.audit.what_if import Change, compare, make_traffic, read_record, to_json
 
+    if picture is not None:
+        from streams.pictures import check
+
+        check(picture)
     change = Change(
         policy=None if policy is None else _policy(policy),
         fifo=fifo,
@@ -60,7 +67,7 @@ def what_if(
         weights=parse_weights(weights or []),
     )
     record = read_record(source.recording(kafka, prefix, kafka_config, directory))
-    found = compare(make_traffic(record, source.ms(since), source.ms(until)), change)
+    found = compare(make_traffic(record, source.ms(since), source.ms(until)), change, handover_ms=handover)
     if picture is not None:
         from streams.audit.what_if.picture import draw
 

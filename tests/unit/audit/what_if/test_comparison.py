@@ -94,6 +94,17 @@ def test_another_window_is_another_pool() -> None:
     assert found.other.makespan_ms == (FLOOD + 5) * 100
 
 
+def test_the_handover_delays_the_start_and_holds_the_slot() -> None:
+    tape = flooded()
+    names = [("greedy", f"g{run}") for run in range(FLOOD)] + [("modest", f"m{run}") for run in range(5)]
+    for number, (tenant, run_id) in enumerate(names):
+        tape.serve_filed(5 + number // 2 * 100, run_id, tenant=tenant, lasts_ms=100)
+    traffic = make_traffic(read_record(tape.recording))
+    slow = compare(traffic, Change(fifo=True), handover_ms=25).other
+    assert slow.makespan_ms == 23 * (100 + 25)
+    assert slow.waits["greedy"].first == 25
+
+
 def test_shares_are_stated_by_the_weights_of_each_side() -> None:
     found = played(Change(weights={"greedy": 3}))
     assert found.contest is not None
