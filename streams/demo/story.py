@@ -1,15 +1,12 @@
-"""The two stories of the demo, and the seed that the README shows."""
+"""The two stories of the demo."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from streams.demo.options import StoryName
+from streams.simulate.scenarios.catalogue import SEED
 from streams.simulate.scenarios.meridian import meridian
 from streams.simulate.scenarios.recorded import arena
 from streams.simulate.story import Story
-
-SEED: Final = 9
 
 
 def make_stories(which: StoryName, seed: int | None) -> list[Story]:

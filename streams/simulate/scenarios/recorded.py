@@ -53,23 +53,24 @@ def trace_story(
 ) -> Story:
     """Return a trace of one's own as a story, all tenants of one weight, the quantum that of a mean run.
 
-    Without `tokens_per_s` (of one slot, in the trace's own time) the pool can work off nine tenths of the trace in its
-    time. Raises `ConfigError` for a file that cannot be read, or one without runs.
+    It comes `compression` times as fast as it was recorded. Without `tokens_per_s` (of one slot) the pool can work off
+    nine tenths of the trace in the time that this leaves. Raises `ConfigError` for a file that cannot be read, or one
+    without runs.
     """
     rows = read_trace(path)
     slots = _SLOTS if slots is None else slots
     total = sum(prices.of(row) for row in rows)
     if tokens_per_s is None:
         part, whole = _KEEPS_UP
-        span_us = max(row.at_us for row in rows) or 1
+        span_us = max(row.at_us for row in rows) // compression or 1
         tokens_per_s = max(1, total * 1_000_000 * part // (whole * span_us * slots))
     mean = max(1, total // len(rows))
     return Story(
         name=path.name,
         title=f"a trace: {len(rows):,} runs of {len({row.tenant for row in rows}):,} tenants",
-        arrivals=to_arrivals(rows, compression=compression, tokens_per_s=tokens_per_s * compression, prices=prices),
+        arrivals=to_arrivals(rows, compression=compression, tokens_per_s=tokens_per_s, prices=prices),
         policy=plain_policy(path.name, slots, quantum=mean, estimate=mean, tenants={}),
         slots=slots,
-        tokens_per_s=tokens_per_s * compression,
-        compression=compression,
+        tokens_per_s=tokens_per_s,
+        compression=1,
     )

@@ -6,8 +6,9 @@ from streams.core.policy_check import parse_policy, policy_document
 from streams.demo.claims import judge
 from streams.demo.measure import measure
 from streams.demo.options import DemoOptions
-from streams.demo.story import SEED, make_stories
+from streams.demo.story import make_stories
 from streams.errors import ConfigError
+from streams.simulate.scenarios.catalogue import SEED
 from streams.simulate.scenarios.meridian import meridian
 from streams.simulate.scenarios.recorded import arena
 from streams.simulate.story import Story
