@@ -21,6 +21,8 @@ __all__ = ["Evidence", "accepted", "assemble", "gather", "gather_when_drained", 
 
 ALWAYS = (
     steps.journal_unbroken,
+    steps.chain_unbroken,
+    steps.state_as_the_journal_says,
     steps.inputs_applied_once,
     dispatches.each_attempt_once,
     dispatches.sequence_gapless,

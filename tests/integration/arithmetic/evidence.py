@@ -19,6 +19,7 @@ from streams.wire import (
     decode_dispatch,
     decode_journal,
     decode_rejection,
+    journal_digest,
     topic_names,
 )
 from tests.integration.arithmetic.inputs import Inputs, Place, sort_inputs
@@ -38,6 +39,7 @@ class Evidence:
     sent: dict[int, list[Assignment | Revocation]]  # by partition of the dispatch topic, in order
     refusals: list[Refusal]
     journal: dict[int, list[JournalEntry]]  # by shard, in order
+    digests: dict[int, list[str]]  # of the journal's records as they stand
     rows: dict[int, list[Row]]  # by shard, the last value of each key
 
     @property
@@ -129,8 +131,10 @@ def assemble(
     for seen in dispatch:
         sent[seen.partition].append(decode_dispatch(seen.value))
     steps: dict[int, list[JournalEntry]] = {shard: [] for shard in range(shards)}
+    digests: dict[int, list[str]] = {shard: [] for shard in range(shards)}
     for seen in journal:
         steps[seen.partition].append(decode_journal(seen.value))
+        digests[seen.partition].append(journal_digest(seen.value or b""))
     return Evidence(
         names=names,
         requests=requests,
@@ -138,6 +142,7 @@ def assemble(
         sent=dict(sent),
         refusals=[decode_rejection(seen.value) for seen in rejected],
         journal=steps,
+        digests=digests,
         rows=_rows(state, shards),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from streams.rows import PositionsRecord
+from streams.rows import PositionsRecord, RuntimeRow, StateHash, encode, encode_key, row_key
 from tests.integration.arithmetic.evidence import Evidence
 
 INPUTS = ("requests", "completions")
@@ -29,6 +29,27 @@ def journal_unbroken(evidence: Evidence) -> Iterator[str]:
         positions = evidence.rows_of(shard, PositionsRecord)
         if entries and positions and positions[0].epoch < entries[-1].epoch:
             yield f"shard {shard}: the positions are of epoch {positions[0].epoch}, the journal of {entries[-1].epoch}"
+
+
+def chain_unbroken(evidence: Evidence) -> Iterator[str]:
+    """Each record of the journal names the one before it; the positions name the last one."""
+    for shard, entries in evidence.journal.items():
+        for entry, digest in zip(entries, ["", *evidence.digests[shard]], strict=False):
+            if entry.previous != digest:
+                yield f"shard {shard}: step {entry.step} follows {entry.previous[:8]!r}, not {digest[:8]!r}"
+        for positions in evidence.rows_of(shard, PositionsRecord):
+            if entries and positions.journal != evidence.digests[shard][-1]:
+                yield f"shard {shard}: the positions follow {positions.journal[:8]!r}, which is not the last step"
+
+
+def state_as_the_journal_says(evidence: Evidence) -> Iterator[str]:
+    """The rows have the hash that the last step and the positions give them."""
+    for shard, entries in evidence.journal.items():
+        rows = [row for row in evidence.rows[shard] if not isinstance(row, RuntimeRow)]
+        found = StateHash.of((encode_key(shard, row_key(row)), encode(row)) for row in rows).value
+        said = {each.state for each in evidence.rows_of(shard, PositionsRecord)} | {e.state for e in entries[-1:]}
+        if said - {found}:
+            yield f"shard {shard}: the state's hash is {found}, not {', '.join(sorted(said - {found}))}"
 
 
 def inputs_applied_once(evidence: Evidence) -> Iterator[str]:

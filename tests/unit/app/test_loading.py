@@ -20,6 +20,7 @@ from streams.rows import (
     FillingRecord,
     MovedRecord,
     PositionsRecord,
+    StateHash,
     decode,
     decode_key,
     encode,
@@ -165,6 +166,14 @@ def test_the_chain_and_the_hash_go_on_where_the_last_owner_left_them(monkeypatch
     assert journal is not None
     assert reign.journal == journal_digest(journal[1])
     assert reign.state == state.value == decode_journal(journal[1]).state
+
+
+def test_a_deployment_that_was_moved_here_begins_a_chain_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first state is what the rows say that were written for it."""
+    rows = {key: value for key, value in lived().rows.items() if b'"positions"' not in key}
+    _, reign, state = load(monkeypatch, messages(*rows.items()), END)
+    assert (reign.journal, reign.state) == ("", "")
+    assert state.value == StateHash.of(rows.items()).value
 
 
 def test_a_state_that_has_lost_a_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,6 +134,31 @@ def positions_of_a_former_owner(evidence: Evidence) -> None:
     row(evidence, PositionsRecord).epoch = 1
 
 
+@damage(steps.chain_unbroken, "shard 0: step 4 follows")
+def a_record_that_was_altered(evidence: Evidence) -> None:
+    evidence.digests[0][2] = "f" * 64
+
+
+@damage(steps.chain_unbroken, "shard 0: step 1 follows 'ffffffff', not ''")
+def a_first_record_that_follows_another(evidence: Evidence) -> None:
+    entry_of(evidence, 1, previous="f" * 64)
+
+
+@damage(steps.chain_unbroken, "which is not the last step")
+def a_last_record_that_was_dropped(evidence: Evidence) -> None:
+    del evidence.journal[0][-1], evidence.digests[0][-1]
+
+
+@damage(steps.state_as_the_journal_says, "shard 0: the state's hash is ")
+def a_row_that_was_altered(evidence: Evidence) -> None:
+    row(evidence, FlowRecord).deficit += 1
+
+
+@damage(steps.state_as_the_journal_says, "shard 0: the state's hash is ")
+def a_row_that_was_lost(evidence: Evidence) -> None:
+    evidence.rows[0].remove(row(evidence, FlowRecord))
+
+
 @damage(steps.inputs_applied_once, "requests from 0 applied after 8")
 def inputs_applied_again(evidence: Evidence) -> None:
     entry_of(evidence, 2, inputs=(InputRange("requests", 0, 9),))
