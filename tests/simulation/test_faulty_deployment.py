@@ -21,7 +21,7 @@ from streams.audit.verify import verify
 from streams.core import counts
 from streams.simulate.faulty.chances import KINDS, USUAL
 from streams.simulate.faulty.log import Log
-from streams.simulate.faulty.world import FENCED, Outcome, Setting, simulate
+from streams.simulate.faulty.world import Outcome, Setting, simulate
 from streams.wire import topic_names
 from tests.integration.arithmetic import Evidence, assemble, problems, problems_when_drained
 from tests.integration.topics import Seen
@@ -100,7 +100,7 @@ def test_every_kind_of_fault_fires() -> None:
     fired: Counter[str] = Counter()
     for seed in SEEDS:
         fired.update(simulated(seed)[0].fired)
-    assert [kind for kind in (*KINDS, FENCED) if not fired[kind]] == []
+    assert [kind for kind in KINDS if not fired[kind]] == []
 
 
 def test_everything_that_a_run_may_go_through_is_gone_through() -> None:
@@ -115,7 +115,7 @@ def test_the_gap_is_measured_and_within_its_bound() -> None:
 
 
 def test_without_faults_nothing_is_fenced_or_loaded_again() -> None:
-    outcome, _ = simulate(1, load, Setting(ticks=30, rates=dict.fromkeys(USUAL, 0.0)))
+    outcome, _ = simulate(1, load, Setting(ticks=30, skew_ms=0, rates=dict.fromkeys(USUAL, 0.0)))
     assert outcome.problem is None
     assert outcome.fired == {}
     assert outcome.reigns == SHARDS

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from streams.simulate.faulty.chances import INTERRUPTIONS, KINDS, POINTS
 from streams.simulate.faulty.shard import Load
-from streams.simulate.faulty.world import FENCED, Outcome, Setting, simulate
+from streams.simulate.faulty.world import Outcome, Setting, simulate
 
 _PPM: Final = 1_000_000
 
@@ -55,7 +55,7 @@ def document(campaign: Campaign) -> dict[str, Any]:
         "processes": campaign.setting.processes,
         "tenants": campaign.setting.tenants,
         "ticks": campaign.setting.ticks,
-        "fired": {kind: campaign.fired[kind] for kind in (*KINDS, FENCED)},
+        "fired": {kind: campaign.fired[kind] for kind in KINDS},
         "outcomes": [each._asdict() for each in campaign.outcomes],
     }
 
@@ -70,7 +70,7 @@ def show(campaign: Campaign, console: Console) -> None:
     for kind in INTERRUPTIONS:
         table.add_row(kind, *(f"{fired[f'{kind} after {point}']:,}" for point in POINTS))
     console.print(table)
-    others = [kind for kind in (*KINDS, FENCED) if " after " not in kind]
+    others = [kind for kind in KINDS if " after " not in kind]
     console.print()
     console.print(", ".join(f"{kind} {fired[kind]:,}" for kind in others) + "\n", style="dim")
     steps, runs, reigns = (sum(values) for values in zip(*((e.steps, e.runs, e.reigns) for e in outcomes), strict=True))

@@ -26,6 +26,10 @@ MOVED: Final = "shard moved"  # to another process; the former one does not know
 KEPT: Final = "shard kept"  # through a rebalance: the owner proves by a commit that it still is the owner
 REDELIVERED: Final = "input redelivered"  # records at or below the position come again
 HELD_BACK: Final = "input held back"  # one topic's records come later than the other's
+SET_BACK: Final = "clock behind"  # the owner's clock is behind that of the shard's last step
+COMPACTED: Final = "topic compacted"  # of state and policies only the last of each key is left
+
+FENCED: Final = "zombie fenced"  # a former owner tried to write, and could not
 
 # Of the traffic.
 ASKED_TWICE: Final = "request sent twice"
@@ -53,22 +57,25 @@ USUAL: Final[Mapping[str, float]] = {
     KEPT: 0.02,
     REDELIVERED: 0.5,
     HELD_BACK: 0.2,
+    COMPACTED: 0.05,
     ASKED_TWICE: 0.05,
     ASKED_LATE: 0.05,
     ASTRAY: 0.05,
     UNREADABLE: 0.03,
-    CANCELLED: 0.06,
+    CANCELLED: 0.1,
     DIED: 0.05,
     TAKEN_TWICE: 0.04,
     TOLD_TWICE: 0.06,
     TOLD_LATE: 0.05,
-    SILENT: 0.3,
+    SILENT: 0.5,
 }
 
 INTERRUPTIONS: Final = (CRASH, ABORT, PAUSE)
 KINDS: Final = (
     *(f"{kind} after {point}" for kind in INTERRUPTIONS for point in POINTS),
     *(kind for kind in USUAL if kind not in INTERRUPTIONS),
+    SET_BACK,  # comes by itself, since each process has a clock of its own
+    FENCED,  # comes of zombies and of those that sleep
 )
 
 

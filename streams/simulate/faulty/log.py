@@ -76,6 +76,18 @@ class Log:
                 records.append(each.record)
         return records, max(start, self._next[place])
 
+    def compact(self, place: Place) -> None:
+        """Leave of each key only the last record that a reader sees, and of those without a value nothing."""
+        seen, _ = self.read(place, 0)
+        end = len(seen) and seen[-1].offset + 1
+        last = {each.key: each for each in seen}
+        kept = [
+            each
+            for each in self._partitions[place]
+            if each.offset >= end or (last.get(each.record.key) is each.record and each.record.value is not None)
+        ]
+        self._partitions[place] = kept
+
     def fence(self, transactional_id: str) -> Producer:
         """Return the only producer of this id from now on."""
         last = self._producers.get(transactional_id)

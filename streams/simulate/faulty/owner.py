@@ -8,7 +8,7 @@ from typing import Final
 
 from streams.core.shard import Shard
 from streams.intake import Source
-from streams.simulate.faulty.chances import HELD_BACK, REDELIVERED
+from streams.simulate.faulty.chances import HELD_BACK, REDELIVERED, SET_BACK
 from streams.simulate.faulty.log import Log, Record
 from streams.simulate.faulty.scene import Scene
 from streams.simulate.faulty.shard import Load, Stepper, Writer
@@ -42,14 +42,18 @@ def rows_of(log: Log, shard: int) -> dict[bytes, bytes]:
 class Owner:
     """One reign over one shard."""
 
-    def __init__(self, scene: Scene, shard: int, writer: Writer, load: Load) -> None:
-        """Take the shard over: fence, load, and go on where the rows say, or a little before."""
+    def __init__(self, scene: Scene, shard: int, writer: Writer, load: Load, *, skew_ms: int) -> None:
+        """Take the shard over: fence, load, and go on where the rows say, or a little before.
+
+        `skew_ms`: how far the process's clock is ahead of the world's.
+        """
         self.shard: Final = shard
         self._log: Final = scene.log
         self._chances: Final = scene.chances
         self._shards: Final = scene.shards
         self._writer: Final = writer
         self._load: Final = load
+        self._skew_ms: Final = skew_ms
         self._next: dict[Source, int] = {}
         writer.fence()
         self.core, self.stepper = self._loaded()
@@ -58,14 +62,16 @@ class Owner:
         """Begin again from the rows: a step was not written, and memory is ahead of them."""
         self.core, self.stepper = self._loaded()
 
-    def step(self, now_ms: int) -> bool:
+    def step(self) -> bool:
         """Take a step if there is a reason; tell whether there was. Raises what the writer raises."""
-        core = self.core
+        core, now_ms = self.core, self._log.now_ms + self._skew_ms
         policies = [*self._policies(core.policy_version)]
         batches = [] if policies else [*self._batches()]
         due = core.next_timer_ms()
         if not (batches or policies or not self.stepper.arrived or (due is not None and due <= now_ms)):
             return False
+        if now_ms < core.now_ms:
+            self._chances.fired[SET_BACK] += 1
         self.stepper.step(batches, policies, max(now_ms, core.now_ms))
         return True
 

@@ -82,6 +82,12 @@ class Witness:
             if each.bound:
                 self.widest_gap = max(self.widest_gap, each.gap * 1_000_000 // each.bound)
 
+    def follow(self) -> None:
+        """Take in whatever has been committed."""
+        for ledger in self._ledgers:
+            ledger.follow()
+        self._follow_dispatches()
+
     def at_rest(self) -> None:
         """Raise `Violation` for whatever is left undone."""
         self._follow_dispatches()

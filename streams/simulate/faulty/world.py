@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from streams.core import counts
 from streams.errors import OwnershipLost, StateUnreadable, StepAborted
-from streams.simulate.faulty.chances import KEPT, KILLED, MOVED, USUAL, Chances
+from streams.simulate.faulty.chances import COMPACTED, FENCED, KEPT, KILLED, MOVED, USUAL, Chances
 from streams.simulate.faulty.ledger import Violation
 from streams.simulate.faulty.log import Log
 from streams.simulate.faulty.owner import Owner
@@ -19,8 +19,6 @@ from streams.simulate.faulty.traffic import Producers, policies
 from streams.simulate.faulty.witness import Witness
 from streams.simulate.faulty.workers import Workers
 from streams.simulate.faulty.writer import Crashed, Interruptions, LogWriter
-
-FENCED: Final = "zombie fenced"
 
 _BEGIN_MS: Final = 1_764_000_000_000
 _LONGEST_TICK_MS: Final = 100
@@ -38,6 +36,7 @@ class Setting:
     processes: int = 3
     tenants: int = 6
     ticks: int = 80
+    skew_ms: int = 80  # between a process's clock and the world's, at most
     rates: Mapping[str, float] = field(default_factory=lambda: USUAL)
 
 
@@ -88,6 +87,8 @@ class _World:
         self._witness: Final = Witness(self.log, setting.shards, self._workers.spent)
         self._owners: list[Owner | None] = [None] * setting.shards  # those that the group has assigned
         self._processes = [shard % setting.processes for shard in range(setting.shards)]  # who has which shard
+        skew = setting.skew_ms
+        self._skews = [self._chances.random.randint(-skew, skew) for _ in range(setting.processes)]
         self._absent = [0] * setting.shards  # ticks for which nobody will take a shard over
         self._zombies: list[Owner] = []
         self._asleep = False  # whether an owner sleeps in the middle of a step
@@ -142,7 +143,7 @@ class _World:
             self._absent[shard] -= 1
             return True
         owner = self._owners[shard] or self._take_over(shard)
-        if not self._goes_on(owner, lambda: owner.step(self.log.now_ms)):
+        if not self._goes_on(owner, owner.step):
             return False
         if self._owners[shard] is owner:
             self._witness.look(owner)
@@ -168,7 +169,7 @@ class _World:
         self._reigns += 1
         interruptions = Interruptions(self._chances, lambda: self._sleep(shard))
         writer = self._make_writer(self._scene, shard, self._reigns, interruptions)
-        owner = Owner(self._scene, shard, writer, self._load)
+        owner = Owner(self._scene, shard, writer, self._load, skew_ms=self._skews[self._processes[shard]])
         self._owners[shard] = owner
         self._witness.look(owner)
         return owner
@@ -213,12 +214,17 @@ class _World:
                 # A rebalance has left the shard where it was: its owner shows that nobody has fenced it.
                 self._goes_on(owner, owner.stepper.confirm)
 
+        for place in (("policy", 0), *(("state", shard) for shard in range(self._setting.shards))):
+            if self._chances.fires(COMPACTED):
+                self._witness.follow()  # it would miss what is deleted
+                self.log.compact(place)
+
     def _wake(self, zombie: Owner) -> None:
         """A former owner goes on as if nothing had happened: it must not get through."""
         if self._owners[zombie.shard] is None:
             self._take_over(zombie.shard)
         fenced = self._chances.fired[FENCED]
-        stepped = self._goes_on(zombie, lambda: zombie.step(self.log.now_ms))
+        stepped = self._goes_on(zombie, zombie.step)
         if not stepped:
             self._goes_on(zombie, zombie.stepper.confirm)
         if self._chances.fired[FENCED] == fenced:

@@ -91,3 +91,20 @@ def test_a_record_may_have_a_time_of_its_own() -> None:
     producer.send(HERE, None, b"1", timestamp=3)
     producer.commit()
     assert log.read(HERE, 0)[0][0].timestamp == 3
+
+
+def test_compaction_leaves_the_last_of_each_key_that_readers_see() -> None:
+    log = Log()
+    producer = log.fence("a")
+    for key, value in ((b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"b", None)):
+        log.append(HERE, key, value)
+    producer.begin()
+    producer.send(HERE, b"a", b"aborted")
+    producer.abort()
+    log.append(HERE, b"c", b"4")
+    producer.begin()
+    producer.send(HERE, b"a", b"open")
+    log.compact(HERE)
+    assert values(log) == ([b"3", b"4"], 7)
+    producer.commit()
+    assert values(log)[0] == [b"3", b"4", b"open"]

@@ -1,28 +1,16 @@
 """The measure, held against the artifact's own recordings: they give the figures that were published."""
 
-import csv
-from pathlib import Path
-
 import pytest
 
 from streams.simulate.published.difference import Difference, difference, price
 from streams.simulate.published.engine import Answer, Request
-from streams.simulate.published.figures import SCHEDULERS, requests
+from streams.simulate.published.figures import SCHEDULERS
+from tests.unit.simulate.published.recorded import RUNS, recorded
 
-RECORDED = Path(__file__).parents[3] / "data" / "arena" / "recorded.csv"
 S = 1_000_000
 
 
-def recorded(run: str) -> list[Answer]:
-    with RECORDED.open(encoding="utf-8", newline="") as file:
-        times = {
-            row["id"]: (int(row[f"{run}_first_ms"]) * 1_000, int(row[f"{run}_ended_ms"]) * 1_000)
-            for row in csv.DictReader(file)
-        }
-    return [Answer(each, *times[each.number]) for each in requests()]
-
-
-@pytest.mark.parametrize(("run", "index"), [("fifo", 0), ("vtc", 1), ("predicted", 2)])
+@pytest.mark.parametrize(("run", "index"), RUNS)
 def test_the_recordings_give_the_published_figures(run: str, index: int) -> None:
     found = difference(recorded(run))
     assert Difference(round(found.largest), round(found.mean)) == SCHEDULERS[index].published

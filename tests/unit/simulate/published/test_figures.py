@@ -1,11 +1,13 @@
 """The figures that stand in the README, pinned; and what the table says of them."""
 
 import io
+from statistics import median
 
 import pytest
 from rich.console import Console
 
 from streams.simulate.published.difference import Difference
+from streams.simulate.published.engine import serve
 from streams.simulate.published.figures import (
     CALIBRATED,
     ELSEWHERE,
@@ -20,6 +22,8 @@ from streams.simulate.published.figures import (
     requests,
 )
 from streams.simulate.published.show import show
+from tests.unit.simulate.published.recorded import RUNS as RECORDED
+from tests.unit.simulate.published.recorded import recorded
 
 PINNED = {
     "FIFO": (753, 430, 757),
@@ -46,6 +50,17 @@ def test_fifo_is_reproduced_within_two_percent() -> None:
     assert found.took_s == pytest.approx(757.7, rel=0.002)
     assert found.largest == pytest.approx(fifo.published.largest, rel=0.02)
     assert found.mean == pytest.approx(fifo.published.mean, rel=0.02)
+
+
+@pytest.mark.parametrize(("run", "index"), RECORDED)
+def test_the_model_follows_the_engine_request_by_request(run: str, index: int) -> None:
+    """Half of the requests end within 4 s of when they ended on the engine, where half of them took 20 s and more."""
+    ended = {each.request: each.ended_us for each in recorded(run)}
+    played = serve(requests(), SCHEDULERS[index].make(), CALIBRATED)
+    off = [abs(each.ended_us - ended[each.request]) / 1_000_000 for each in played]
+    took = [(until_us - request.at_us) / 1_000_000 for request, until_us in ended.items()]
+    assert median(off) < 4
+    assert median(took) > 20
 
 
 def test_every_pool_is_played() -> None:
