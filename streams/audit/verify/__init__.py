@@ -14,9 +14,9 @@ Memory: the runs that have not ended, the attempts in flight, the memory of ende
 numbers a tenant, and of the state topic 200 bytes a row. Not the history.
 
 Rooms: `verifying` merges shards and topics by time. `shard` follows one shard: `chain`, `inputs`, `policies`, `counts`,
-then what happened in a step, `endings`, `door` with `limits`, `serving`, kept in `books` and `memory`. `stretch` holds
-deficits and the bound, `intervals` shares. `matching` pairs the journal with other topics: `dispatches`, `refusals`,
-`forwards`. `rows` compares the end.
+then what happened in a step, `endings`, `door` with `limits`, `serving`, kept in `books` of `subjects` and in `memory`.
+`stretch` holds deficits and the bound, `intervals` shares. `matching` pairs the journal with other topics:
+`dispatches`, `refusals`, `forwards`. `rows` compares the end.
 """
 
 from streams.audit.verify.findings import CHECKS, MOST, Problem

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams.audit.verify.door import digest
+from streams.audit.verify.horizon import Horizon
 from streams.audit.verify.matching import Matching
 from streams.errors import BadRecord, visible
 from streams.wire import Assignment, Revocation, decode_dispatch
@@ -13,9 +14,9 @@ from streams.wire.body import pack
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streams.audit.recording import Rec
-    from streams.audit.verify.books import Run
-    from streams.audit.verify.findings import Findings
+    from streams.audit.recording import Rec, Recording
+    from streams.audit.verify.findings import Findings, Span
+    from streams.audit.verify.subjects import Run
     from streams.core.effects import Revoke
     from streams.wire import Decision, JournalEntry
 
@@ -36,6 +37,7 @@ class Sent(NamedTuple):
     reason: str  # "" of a dispatch
     lease_ms: int | None  # None: not known, or a revocation
     asked: bytes  # see `digest`; empty: not known, or a revocation
+    at_ms: int = 0  # of the step
     partition: int = 0  # of the dispatch topic; of the record, as is the next
     offset: int | None = None
 
@@ -46,8 +48,9 @@ _COMPARED: Final = ("step", "epoch", "kind", "tenant", "run_id", "attempt", "cla
 class Dispatches:
     """Of all shards."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, recording: Recording, findings: Findings) -> None:
         self._findings: Final = findings
+        self._horizon: Final = Horizon(recording, "dispatch")
         self._pairs: Final[Matching[Sent, Sent]] = Matching()
         self._last: Final[dict[tuple[int, int], Sent]] = {}  # by partition and shard
 
@@ -68,12 +71,13 @@ class Dispatches:
                 "",
                 run.lease_ms if run is not None else None,
                 run.asked if run is not None else b"",
+                entry.now_ms,
             )
         )
 
     def revoked(self, entry: JournalEntry, revoke: Revoke) -> None:
         """Take in a revocation of the journal."""
-        self._say(_revocation(entry.shard, entry.step, entry.epoch, revoke))
+        self._say(_revocation(entry.shard, entry.step, entry.epoch, revoke)._replace(at_ms=entry.now_ms))
 
     def read(self, partition: int, record: Rec) -> None:
         """Take in a record of the topic."""
@@ -93,17 +97,23 @@ class Dispatches:
         if said is not None:
             self._compare(said, sent)
 
-    def finish(self, ends: Mapping[int, int | None]) -> None:
-        """Say what stands on one side only. `ends`: the last step of each shard; None: more may follow."""
+    def finish(self, spans: Mapping[int, Span]) -> None:
+        """Say what stands on one side only. `spans` are the steps that the journals were followed through."""
         for said in self._pairs.only_said():
+            if self._horizon.may_hide(said.at_ms):
+                self._findings.looked_at["decisions whose dispatch has been deleted"] += 1
+                continue
             sentence = f"seq {said.seq}, {_name(said)}: decided, and not in the dispatch topic"
             self._findings.add("dispatches", said.shard, sentence, step=said.step, topic="dispatch")
         for done in self._pairs.only_done():
-            end = ends.get(done.shard)
-            if end is None or done.step <= end:
+            span = spans.get(done.shard)
+            if span is None or done.step in span:
                 self._wrong(done, f"seq {done.seq}, {_name(done)}: the journal has no such decision, or has it once")
 
     def _say(self, said: Sent) -> None:
+        if self._horizon.hides(said.at_ms):
+            self._findings.looked_at["decisions whose dispatch has been deleted"] += 1
+            return
         sent = self._pairs.say((said.shard, said.seq), said)
         if sent is not None:
             self._compare(said, sent)
@@ -120,23 +130,24 @@ class Dispatches:
             self._last[sent.partition, sent.shard] = sent
 
     def _compare(self, said: Sent, sent: Sent) -> None:
-        for name in _COMPARED:
-            decided, has = getattr(said, name), getattr(sent, name)
-            if decided != has:
-                self._wrong(sent, f"seq {sent.seq}: {name.rstrip('_')} is {_shown(has)}, decided was {_shown(decided)}")
+        differences = [
+            f"{name.rstrip('_')} is {_shown(getattr(sent, name))}, decided was {_shown(getattr(said, name))}"
+            for name in _COMPARED
+            if getattr(said, name) != getattr(sent, name)
+        ]
         if said.lease_ms is not None and said.lease_ms != sent.lease_ms:
-            self._wrong(
-                sent, f"seq {sent.seq}, {_name(sent)}: a lease of {sent.lease_ms} ms, asked was {said.lease_ms}"
-            )
+            differences.append(f"the lease is {sent.lease_ms} ms, asked was {said.lease_ms}")
         if said.asked and said.asked != sent.asked:
-            self._wrong(sent, f"seq {sent.seq}, {_name(sent)}: workflow, deadline, time or body is not the request's")
+            differences.append("workflow, deadline, time or body is not the request's")
+        if differences:
+            self._wrong(sent, f"seq {said.seq}, {_name(said)}: {'; '.join(differences)}", said.step)
 
-    def _wrong(self, sent: Sent, sentence: str) -> None:
+    def _wrong(self, sent: Sent, sentence: str, step: int | None = None) -> None:
         self._findings.add(
             "dispatches",
             sent.shard,
             f"dispatch, partition {sent.partition}, offset {sent.offset}: {sentence}",
-            step=sent.step,
+            step=sent.step if step is None else step,
             topic="dispatch",
             offset=sent.offset,
             partition=sent.partition,

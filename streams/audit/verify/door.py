@@ -5,8 +5,10 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from streams.audit.verify.books import Books, Place, Run
+from streams.audit.verify.books import Books
 from streams.audit.verify.limits import DOOR, ground, objections
+from streams.audit.verify.refusals import UNKNOWN
+from streams.audit.verify.subjects import Place, Run
 from streams.core import reasons
 from streams.errors import visible
 
@@ -71,10 +73,11 @@ class Door:
             if run is None or not run.waits:
                 return
             if first.reason == reasons.EXPIRED and told.refusal_of(run, {reasons.EXPIRED}):
-                if run.deadline_ms is None or run.deadline_ms > self._books.now_ms:
+                if run.known and (run.deadline_ms is None or run.deadline_ms > self._books.now_ms):
                     sentence = f"{_named(run)} is expired at {self._books.now_ms}; its deadline was {run.deadline_ms}"
                     self._wrong("limits", told, sentence)
-                self._refusals.expect(told, first, limit=run.deadline_ms, value=self._books.now_ms)
+                limit = run.deadline_ms if run.known else UNKNOWN
+                self._refusals.expect(told, first, limit=limit, value=self._books.now_ms)
                 self._books.take(run, Place.ENDED)
                 self._books.end(run, told.step)
             elif told.refusal_of(run, {reasons.UNKNOWN_TENANT}):

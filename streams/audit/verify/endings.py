@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streams.audit.verify.books import Attempt, Books, Flow, Key, Place, Run
+from streams.audit.verify.books import Books
+from streams.audit.verify.refusals import UNKNOWN
+from streams.audit.verify.subjects import Attempt, Flow, Key, Place, Run
 from streams.core import reasons
 from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.lost import MAX_OF_RUN
@@ -52,8 +54,9 @@ class Endings:
             said = told.settlements.take()
             key = (said.tenant, said.run_id, said.attempt)
             attempt = self._books.flights.get(key)
-            if said.outcome != LOST or attempt is None:
-                if self._books.whole or said.outcome != LOST:
+            if attempt is None or said.outcome != LOST:
+                self._books.disturb(said.tenant)
+                if self._books.whole or attempt is not None:
                     self._unexplained(told, said)
                 continue
             self._give_up(told, attempt, said)
@@ -136,11 +139,13 @@ class Endings:
         books, over = self._books, given.status not in {STARTED, HEARTBEAT}
         key = (given.tenant, given.run_id, given.attempt)
         run = books.runs.get(key[:2])
-        if not books.whole and told.settlements.first is not None:
-            first = told.settlements.first
-            if over and (first.tenant, first.run_id, first.attempt) == key and run is None:
-                told.settlements.take()  # it began before the books did
-                return
+        first = told.settlements.first
+        if not books.whole and over and first is not None and _key(first) == key:
+            told.settlements.take()  # it began before the books did
+            books.disturb(given.tenant)
+            return
+        if not books.whole:
+            books.disturb(given.tenant)  # it may have owned up to something
         if run is not None and given.attempt in run.lost:
             if over:
                 self._amend(told, run.flow, given, run.lost.pop(given.attempt))
@@ -169,12 +174,13 @@ class Endings:
 
     def _retry(self, told: Told, run: Run) -> None:
         given_up = told.refusal_of(run, {reasons.DEAD_LETTERED})
-        if self._books.whole and (given_up is not None) != (run.tries >= run.max_attempts):
+        if run.known and (given_up is not None) != (run.tries >= run.max_attempts):
             fate = "given up" if given_up is not None else "tried again"
             sentence = f"{_named(run)} was {fate} after {run.tries} tries that count, of {run.max_attempts}"
             self._wrong("limits", told, sentence)
         if given_up is not None:
-            self._refusals.expect(told, given_up, limit=run.max_attempts, value=run.tries)
+            limit, value = (run.max_attempts, run.tries) if run.known else (UNKNOWN, UNKNOWN)
+            self._refusals.expect(told, given_up, limit=limit, value=value)
             self._books.end(run, told.step)
             return
         policy = self._books.policy

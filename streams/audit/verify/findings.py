@@ -42,6 +42,17 @@ class Problem(NamedTuple):
     partition: int | None = None  # where it is not the shard's
 
 
+class Span(NamedTuple):
+    """The steps of a shard's journal that were followed."""
+
+    first: int
+    last: int | None  # None: there are no others after them
+
+    def __contains__(self, step: object) -> bool:
+        """Whether the journal would have a step, had it been."""
+        return isinstance(step, int) and self.first <= step and (self.last is None or step <= self.last)
+
+
 class Findings:
     """Collects problems, at most `MOST` of a kind in a shard; counts the rest."""
 

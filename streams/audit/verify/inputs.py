@@ -27,6 +27,7 @@ class Inputs:
     unusable: list[tuple[str, int]] = field(default_factory=list)  # topic, offset
     astray: list[tuple[str, Rec, int]] = field(default_factory=list)  # topic, record, its tenant's shard: another one
     copies: list[tuple[str, Rec, str]] = field(default_factory=list)  # topic, record, where it says it comes from
+    unnamed: list[tuple[str, int]] = field(default_factory=list)  # topic, offset: of records before the journal begins
     deleted: bool = False  # some of what it took in is there no more
     missing: list[InputRange] = field(default_factory=list)  # ranges whose last record is not there, and should be
 
@@ -49,6 +50,7 @@ class InputReader:
             if each.topic not in TOPICS:
                 continue
             found.deleted |= each.first < self._first[each.topic]
+            self._begin(found, each)
             last = None
             for record in self._between(each):
                 last = record.offset
@@ -59,11 +61,19 @@ class InputReader:
                 found.missing.append(each)
         return found
 
+    def _begin(self, found: Inputs, given: InputRange) -> None:
+        """Begin to read a topic with the first range of it; where nothing was deleted, nothing may lie before."""
+        topic = given.topic
+        if topic in self._rest:
+            return
+        self._rest[topic] = self._recording.read(topic, self._shard, given.first)
+        self._next[topic] = next(self._rest[topic], None)
+        if self._first[topic] == 0:
+            before = next(iter(self._recording.read(topic, self._shard, 0, given.first)), None)
+            found.unnamed += [(topic, before.offset)] if before is not None else []
+
     def _between(self, given: InputRange) -> Iterator[Rec]:
         topic = given.topic
-        if topic not in self._rest:
-            self._rest[topic] = self._recording.read(topic, self._shard, given.first)
-            self._next[topic] = next(self._rest[topic], None)
         while (record := self._next[topic]) is not None and record.offset <= given.last:
             if record.offset >= given.first:  # else the journal has passed it over, and `Ranges` says so
                 yield record

@@ -25,8 +25,9 @@ from streams.errors import visible
 from streams.simulate.oracle import max_min
 
 if TYPE_CHECKING:
-    from streams.audit.verify.books import Attempt, Books, Flow
+    from streams.audit.verify.books import Books
     from streams.audit.verify.findings import Findings
+    from streams.audit.verify.subjects import Attempt, Flow
 
 _PAIR: Final = 2
 

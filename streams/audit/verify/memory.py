@@ -15,10 +15,7 @@ from streams.core.endings import MAX_PAGES
 from streams.core.lost import MAX_OF_PAGE
 
 if TYPE_CHECKING:
-    from streams.audit.verify.books import Flow
-
-Identity = tuple[str, str]
-Key = tuple[str, str, int]
+    from streams.audit.verify.subjects import Flow, Identity, Key
 
 
 @dataclass(slots=True)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streams.audit.verify.horizon import Horizon
 from streams.audit.verify.matching import Matching
 from streams.core import reasons
 from streams.errors import BadRecord, visible
 from streams.wire import Refusal, decode_rejection
 
 if TYPE_CHECKING:
-    from streams.audit.recording import Rec
-    from streams.audit.verify.books import Run
-    from streams.audit.verify.findings import Findings
+    from collections.abc import Mapping
+
+    from streams.audit.recording import Rec, Recording
+    from streams.audit.verify.findings import Findings, Span
+    from streams.audit.verify.subjects import Run
     from streams.audit.verify.told import Told
     from streams.wire import RefusedRun, TopicNames
 
@@ -33,6 +36,7 @@ class Expected(NamedTuple):
     shard: int
     step: int
     what: str
+    at_ms: int
     limit: Number
     value: Number
 
@@ -45,6 +49,7 @@ class Found(NamedTuple):
     what: str
     partition: int
     offset: int
+    unusable: bool  # it is of a record that cannot be used
     limit: int | None
     value: int | None
 
@@ -52,30 +57,32 @@ class Found(NamedTuple):
 class Refusals:
     """Of all shards."""
 
-    def __init__(self, names: TopicNames, findings: Findings) -> None:
+    def __init__(self, recording: Recording, names: TopicNames, findings: Findings) -> None:
+        self._horizon: Final = Horizon(recording, "rejected")
         self._requests: Final = names.requests
         self._topics: Final = {names.requests: "requests", names.completions: "completions"}
         self._findings: Final = findings
         self._pairs: Final[Matching[Expected, Found]] = Matching()
+        self._unknown_to: Final[dict[int, int]] = {}  # by shard: up to that step it is not known what was set aside
 
     def expect(self, told: Told, refused: RefusedRun, *, limit: Number = UNKNOWN, value: Number = UNKNOWN) -> None:
         """Take in a refusal of the journal."""
         entry = told.entry
         key = (entry.shard, entry.step, refused.tenant, refused.run_id, refused.reason, max(refused.position, -1))
         what = f"{visible(refused.tenant)}/{visible(refused.run_id)}, {refused.reason}"
-        expected = Expected(entry.shard, entry.step, what, limit, value)
-        found = self._pairs.say(key, expected)
-        if found is not None:
-            self._compare(expected, found)
+        self._say(key, Expected(entry.shard, entry.step, what, entry.now_ms, limit, value))
 
     def expect_unusable(self, told: Told) -> None:
         """Take in what a step has set aside."""
         entry = told.entry
         for topic, offset in told.inputs.unusable:
             what = f"{topic}, offset {offset}, which cannot be used"
-            self._pairs.say(
-                (entry.shard, entry.step, topic, offset), Expected(entry.shard, entry.step, what, UNKNOWN, UNKNOWN)
-            )
+            expected = Expected(entry.shard, entry.step, what, entry.now_ms, UNKNOWN, UNKNOWN)
+            self._say((entry.shard, entry.step, topic, offset), expected)
+
+    def pass_over(self, told: Told) -> None:
+        """Take in that it is not known what a step has set aside, nor those before it."""
+        self._unknown_to[told.entry.shard] = told.step
 
     def removed(self, told: Told, run: Run, refused: RefusedRun) -> None:
         """Take in that a run was dropped because its tenant is no longer named."""
@@ -105,21 +112,39 @@ class Refusals:
         if refusal.step == _OF_THE_GATE:
             return
         found = Found(
-            refusal.shard, refusal.step, _what(refusal), partition, record.offset, refusal.limit, refusal.value
+            refusal.shard,
+            refusal.step,
+            _what(refusal),
+            partition,
+            record.offset,
+            refusal.reason == reasons.INVALID,
+            refusal.limit,
+            refusal.value,
         )
         expected = self._pairs.do(self._key(refusal), found)
         if expected is not None:
             self._compare(expected, found)
 
-    def finish(self, ends: dict[int, int | None]) -> None:
-        """Say what stands on one side only. `ends`: the last step of each shard; None: more may follow."""
+    def finish(self, spans: Mapping[int, Span]) -> None:
+        """Say what stands on one side only. `spans` are the steps that the journals were followed through."""
         for said in self._pairs.only_said():
+            if self._horizon.may_hide(said.at_ms):
+                continue
             sentence = f"the refusal of {said.what} is not in the rejected topic"
             self._findings.add("refusals", said.shard, sentence, step=said.step, topic="rejected")
         for done in self._pairs.only_done():
-            end = ends.get(done.shard)
-            if end is None or done.step <= end:
+            span = spans.get(done.shard)
+            if done.unusable and done.step <= self._unknown_to.get(done.shard, 0):
+                continue
+            if span is None or done.step in span:
                 self._differ(done, f"{done.what}, is not in the journal")
+
+    def _say(self, key: tuple[object, ...], expected: Expected) -> None:
+        if self._horizon.hides(expected.at_ms):
+            return
+        found = self._pairs.say(key, expected)
+        if found is not None:
+            self._compare(expected, found)
 
     def _key(self, refusal: Refusal) -> tuple[object, ...]:
         place = refusal.position

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streams.audit.verify.books import Attempt, Books, Flow, Place, Run, Tenant
+from streams.audit.verify.books import Books
+from streams.audit.verify.subjects import Attempt, Flow, Place, Run, Tenant
 from streams.core.window import Window
 from streams.errors import visible
 
@@ -75,7 +76,7 @@ class Serving:
         where = f"seq {decision.seq}, {_name(decision)}"
         if run.place is not Place.READY:
             self._wrong("runs", told, f"{where}: dispatched while it is {run.place.name.lower()}")
-        elif (first := run.flow.first()) is not run and first is not None and run.position >= 0:
+        elif (first := run.flow.first()) is not run and first is not None and run.known:
             ahead = f"{visible(first.run_id)}, offset {first.position}"
             self._wrong("runs", told, f"{where}, offset {run.position}: dispatched before {ahead}")
         if decision.attempt != run.attempt + 1:

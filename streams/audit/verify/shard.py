@@ -10,6 +10,7 @@ from streams.audit.verify.chain import Chain
 from streams.audit.verify.counts import hold_counts
 from streams.audit.verify.door import Door
 from streams.audit.verify.endings import Endings
+from streams.audit.verify.findings import Span
 from streams.audit.verify.inputs import InputReader
 from streams.audit.verify.intervals import Shares
 from streams.audit.verify.rows import Rows, read_state
@@ -17,6 +18,7 @@ from streams.audit.verify.serving import Serving
 from streams.audit.verify.stretch import Stretches
 from streams.audit.verify.told import Told
 from streams.core.inputs import Submit
+from streams.core.state import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +58,7 @@ class ShardVerifier:
         # In this order: what is written meanwhile shows in the state, and in the journal's end when it is asked again.
         self._end: Final = recording.bounds("journal", shard)[1]
         self._state = read_state(recording, shard)
+        self._first = 1
         self._version: int | None = None
         self.books: Final = Books(shard, recording.shards)
         self.chain: Final = Chain(shard, findings)
@@ -73,10 +76,14 @@ class ShardVerifier:
         closing = self._state.positions.journal if self._state.positions is not None else ""
         for record, entry, linked in self.chain.follow(records, closing):
             yield record.timestamp
+            if self.chain.last is None:
+                self._first = entry.step
             if linked and self.chain.last is None:
                 self._begin()
             elif not linked:
                 self._lose_track()
+                self._serving.lose_track()
+                self._version = None
             self._follow(entry)
 
     def finish(self) -> None:
@@ -110,11 +117,10 @@ class ShardVerifier:
         return self._recording.bounds("journal", self.shard)[1] == self._end
 
     @property
-    def end(self) -> int | None:
-        """The step with which the journal ends; None: more may have followed, which was not read."""
-        if not self.at_rest:
-            return None
-        return self.chain.last.step if self.chain.last is not None else 0
+    def span(self) -> Span:
+        """The steps that were followed."""
+        last = self.chain.last
+        return Span(self._first, None if self.at_rest or last is None else last.step)
 
     def _begin(self) -> None:
         """Begin with the first step of a deployment, unless it was begun with another one's rows."""
@@ -122,24 +128,23 @@ class ShardVerifier:
             self._lose_track()
             return
         self._serving.begin()
-        self._version = -1
+        self._version = BUILT_IN
 
     def _lose_track(self) -> None:
+        self._findings.looked_at["times that the books begin in the middle"] += self.books.whole
         self.books.lose_track()
-        self._serving.lose_track()
-        self._version = None
-        self._findings.looked_at["times that the books begin in the middle"] += 1
 
     def _follow(self, entry: JournalEntry) -> None:
         inputs = self._inputs.read(entry)
+        for topic, offset in inputs.unnamed:
+            sentence = f"the journal begins behind {topic}, offset {offset}: no step has taken it in"
+            self._wrong("inputs", entry, sentence, topic, offset)
         for each in inputs.missing:
             sentence = (
                 f"{each.topic} were applied from {each.first} to {each.last}, and there is no record at {each.last}"
             )
             if not inputs.deleted:
                 self._wrong("inputs", entry, sentence, each.topic, each.last)
-        if inputs.deleted and self.books.whole:
-            self._lose_track()
         told = Told(entry, inputs)
         hold_counts(entry, inputs, self._findings)
         self._serving.count(told)
@@ -150,7 +155,7 @@ class ShardVerifier:
         self._findings.looked_at["inputs"] += len(inputs.requests) + len(inputs.completions)
         for revoke in entry.revokes:
             self._dispatches.revoked(entry, revoke)
-        if policy is None:
+        if policy is None or inputs.deleted:
             self._pass_over(told)
             return
         self._walk(told, policy)
@@ -210,10 +215,11 @@ class ShardVerifier:
                 self._refusals.expect(told, refused)
 
     def _pass_over(self, told: Told) -> None:
-        """Take in what a step lists, without following it: it is not known under which rules it was decided."""
-        self._findings.looked_at["steps under a policy that is not there any more"] += 1
-        if self.books.whole:
-            self._lose_track()
+        """Take in what a step lists, without following it: its inputs have been deleted, or its policy is not known."""
+        self._findings.looked_at["steps whose inputs or policy have been deleted"] += 1
+        self._lose_track()
+        if told.inputs.deleted:
+            self._refusals.pass_over(told)
         for refused in told.refusals.left:
             self._refusals.expect(told, refused)
         for decision in told.entry.decisions:

@@ -35,8 +35,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streams.errors import visible
 
 if TYPE_CHECKING:
-    from streams.audit.verify.books import Books, Flow
+    from streams.audit.verify.books import Books
     from streams.audit.verify.findings import Findings
+    from streams.audit.verify.subjects import Flow
     from streams.wire import Decision
 
 _BITS: Final = 20

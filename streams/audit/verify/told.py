@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
-from streams.audit.verify.books import Books, Run
+from streams.audit.verify.books import Books
 from streams.audit.verify.inputs import Inputs
+from streams.audit.verify.subjects import Run
 from streams.core import reasons
 from streams.core.effects import Revoke, Settlement
 from streams.wire import JournalEntry, RefusedRun
@@ -71,6 +72,6 @@ class Told:
         first = self.refusals.first
         if first is None or (first.tenant, first.run_id) != run.identity or first.reason not in reasons:
             return None
-        if run.position >= 0 and first.position != run.position:
+        if run.known and first.position != run.position:
             return None
         return self.refusals.take()

@@ -41,8 +41,8 @@ def verify(
     `progress` is told how many journal records have been followed, after each. Raises what reading raises.
     """
     findings, names = Findings(), topic_names(recording.prefix)
-    policies, dispatches = Policies(recording, findings), Dispatches(findings)
-    refusals, forwards = Refusals(names, findings), Forwards(names, findings)
+    policies, dispatches = Policies(recording, findings), Dispatches(recording, findings)
+    refusals, forwards = Refusals(recording, names, findings), Forwards(names, findings)
     shards = [
         ShardVerifier(
             recording,
@@ -63,11 +63,11 @@ def verify(
     ]
     for _ in merge(*streams):
         progress(findings.looked_at["steps"])
-    ends = {shard.shard: shard.end for shard in shards}
     for shard in shards:
         shard.finish()
-    dispatches.finish(ends)
-    refusals.finish(ends)
+    spans = {shard.shard: shard.span for shard in shards}
+    dispatches.finish(spans)
+    refusals.finish(spans)
     forwards.finish(recording, {shard.shard for shard in shards if shard.complete})
     return Report(
         problems=sorted(findings.problems, key=_place),
