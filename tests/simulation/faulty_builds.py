@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 from streams.app.in_memory import load
 from streams.app.step import Stepper
 from streams.core.shard import Shard
+from streams.errors import StepAborted
+from streams.intake import InputBatch, Intake, Reader
 from streams.simulate.faulty.shard import Load, Records, Writer
 from streams.simulate.faulty.world import MakeWriter
 from streams.simulate.faulty.writer import LogWriter
@@ -49,6 +53,28 @@ class JournalOutside(LogWriter):
         self.put([each for each in effects if each.point == "journal"])
 
 
+class Unchecked(LogWriter):
+    """A transaction that fails is passed over: the shard goes on as if it had been written."""
+
+    def write(self, records: Records) -> None:
+        with suppress(StepAborted):
+            super().write(records)
+
+
+class AppliesAgain(Reader):
+    """Where the inputs stand is nothing to it: what is delivered again is applied again."""
+
+    def read(self, batches: Iterable[InputBatch], applied: Mapping[str, int]) -> Intake:
+        intake = super().read(batches, {})
+        return replace(intake, applied={**applied, **intake.applied})
+
+
+def applies_again(rows: Mapping[bytes, bytes], shard: int, shards: int, writer: Writer) -> tuple[Shard, Stepper]:
+    core, stepper = load(rows, shard, shards, writer)
+    reader = AppliesAgain(stepper._reader.names, shard, shards)
+    return core, Stepper(core, stepper.positions, writer, reader, shard=shard, state=stepper._state)
+
+
 class FollowsOldMemory:
     """What was loaded in an earlier reign is good enough for a later one: the rows are not looked at again."""
 
@@ -68,5 +94,7 @@ def builds() -> dict[str, tuple[Load, MakeWriter]]:
         "positions outside": (load, PositionsOutside),
         "dispatches outside": (load, DispatchesOutside),
         "journal outside": (load, JournalOutside),
+        "aborts passed over": (load, Unchecked),
         "old memory": (FollowsOldMemory(), LogWriter),
+        "inputs applied again": (applies_again, LogWriter),
     }

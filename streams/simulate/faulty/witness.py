@@ -8,26 +8,29 @@ sent is what was decided, once; no more is in flight than the window allows when
 From the owner's memory: it is what its rows say, and the core's own invariants hold, among them the ledger (charged =
 spent + open) and the bound on the gap.
 
-At rest: every input was applied, every run that was accepted has ended, once, nothing is queued or in flight, and every
-token that was charged was spent.
+At rest: every input was applied, every request was answered once, every run that was accepted has ended, once, nothing
+is queued or in flight, and every token that was charged was spent.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from streams.core import counts, reasons
+from streams.core.inputs import Submit
 from streams.core.invariants import InvariantBroken, check
 from streams.core.records import FlightRecord, FlowRecord, RetryRecord, RunRecord
+from streams.errors import BadRecord
 from streams.intake import Source
 from streams.rows import decode, decode_key, encode, encode_key, row_key
 from streams.simulate.faulty.ledger import Ledger, Violation
 from streams.simulate.faulty.log import Log
 from streams.simulate.faulty.owner import Owner
 from streams.simulate.faulty.workers import Attempt
-from streams.wire import Assignment, decode_dispatch, decode_rejection
+from streams.wire import Assignment, decode_dispatch, decode_rejection, decode_request, partition_for
 
 # How a run may end, each counted once, by the step that ends it.
 _ENDS: Final = (
@@ -109,7 +112,11 @@ class Witness:
             ended = {name: ledger.counts[name] for name in _ENDS if ledger.counts[name]}
             if ledger.counts[counts.ACCEPTED] != sum(ended.values()):
                 raise Violation(f"{where}: {ledger.counts[counts.ACCEPTED]} were accepted, and ended {ended}")
-        self._each_answered()
+            answers = ledger.counts[counts.ACCEPTED] + ledger.counts[counts.REFUSED]
+            asked = self._asked(shard)
+            if answers != asked:
+                raise Violation(f"{where}: {asked} runs were asked for, and {answers} answers given")
+        self._none_refused_twice()
 
     @property
     def steps(self) -> int:
@@ -136,8 +143,17 @@ class Witness:
                 if known != attempt:
                     raise Violation(f"shard {sent.shard}, seq {sent.seq}: {attempt} was sent, decided was {known}")
 
-    def _each_answered(self) -> None:
-        """No request is refused twice at the door."""
+    def _asked(self, shard: int) -> int:
+        """Return how many requests for runs a shard had to answer: of its own tenants, and readable."""
+        found = 0
+        for record in self._log.read(("requests", shard), 0)[0]:
+            with suppress(BadRecord):
+                given = decode_request(record.key, record.value, record.offset, record.timestamp)
+                found += isinstance(given, Submit) and partition_for(given.tenant, self._shards) == shard
+        return found
+
+    def _none_refused_twice(self) -> None:
+        """Each request is refused once at the door, at most."""
         refused: Counter[tuple[str, int, int]] = Counter()
         for partition in range(self._shards):
             records, _ = self._log.read(("rejected", partition), 0)

@@ -247,6 +247,11 @@ def a_request_is_forgotten(records: Records) -> None:
     records["requests", 0] += records["requests", 0] * 3
 
 
+@damage("runs were asked for, and .* answers given")
+def a_refusal_is_not_counted(records: Records) -> None:
+    rechained(records, lambda step: bool(step["counts"].pop("refused", 0)))
+
+
 @damage("were accepted, and ended")
 def a_run_is_accepted_that_nobody_knows(records: Records) -> None:
     rechained(records, lambda step: not step["counts"].update(accepted=step["counts"].get("accepted", 0) + 1))
