@@ -17,7 +17,7 @@ from streams.core.policy_check import parse_policy
 from streams.core.policy_problems import PolicyInvalid, Problem
 from streams.errors import BadRecord, ConfigError, Unavailable
 from streams.kafka import KafkaSettings, first_answer, from_kafka, mapped_errors
-from streams.wire import MAX_MESSAGE_BYTES, PolicyChange, decode_policy, encode_policy
+from streams.wire import MAX_MESSAGE_BYTES, PolicyChange, check_policy_size, decode_policy, encode_policy
 
 _PARTITION: Final = 0  # the only one: changes have one order
 
@@ -59,9 +59,13 @@ def parse_policy_text(text: str, source: str) -> Policy:
     except (RecursionError, ValueError) as error:
         raise ConfigError("something in it is nested too deep, or a number is too long", source=source) from error
     try:
-        return parse_policy(document)
+        policy = parse_policy(document)
+        check_policy_size(policy)
     except PolicyInvalid as invalid:
         raise _listed(text, source, invalid.problems) from invalid
+    except BadRecord as refused:
+        raise ConfigError(refused.args[0], field=refused.field, source=source) from refused
+    return policy
 
 
 def publish_policy(settings: KafkaSettings, change: PolicyChange) -> int:

@@ -20,7 +20,14 @@ from streams.wire.journal import (
     journal_digest,
 )
 from streams.wire.partitions import FORWARDED, PARTITIONER, murmur2, partition_for
-from streams.wire.policies import AppliedPolicy, PolicyChange, decode_policy, encode_policy, policy_bytes
+from streams.wire.policies import (
+    AppliedPolicy,
+    PolicyChange,
+    check_policy_size,
+    decode_policy,
+    encode_policy,
+    policy_bytes,
+)
 from streams.wire.reading import MAX_VALUE_BYTES
 from streams.wire.rejections import Position, Refusal, decode_rejection, encode_rejection, encode_unreadable
 from streams.wire.requests import decode_request, encode_cancel, encode_request
@@ -62,6 +69,7 @@ __all__ = [
     "Status",
     "Topic",
     "TopicNames",
+    "check_policy_size",
     "decode_completion",
     "decode_dispatch",
     "decode_journal",

@@ -71,6 +71,17 @@ def policy_bytes(policy: Policy) -> int:
     return len(to_json(short_document(policy)))
 
 
+def check_policy_size(policy: Policy) -> None:
+    """Raise `BadRecord` for a policy that has no room in a journal record."""
+    size = policy_bytes(policy)
+    if size > MAX_POLICY_BYTES:
+        raise BadRecord(
+            f"needs {size} bytes in the journal, {MAX_POLICY_BYTES} at most: name fewer tenants, use plans and the "
+            "default",
+            field="policy",
+        )
+
+
 def encode_policy(change: PolicyChange) -> bytes:
     """Return the value that states a policy. Its key is the policy's name in UTF-8.
 
@@ -97,11 +108,5 @@ def decode_policy(value: bytes | None) -> PolicyChange:
         first, *others = invalid.problems
         more = f"; and {len(others):,} more problems" if others else ""
         raise BadRecord(first.message + more, field=f"policy.{first.where}", value=first.value) from None
-    size = policy_bytes(policy)
-    if size > MAX_POLICY_BYTES:
-        raise BadRecord(
-            f"needs {size} bytes in the journal, {MAX_POLICY_BYTES} at most: name fewer tenants, use plans and the "
-            "default",
-            field="policy",
-        )
+    check_policy_size(policy)
     return PolicyChange(policy, message.author, message.applied_ms)

@@ -55,6 +55,12 @@ def test_several_problems_are_listed_by_line() -> None:
     ]
 
 
+def test_one_that_no_journal_record_has_room_for_is_found_before_it_is_applied() -> None:
+    error = refusal("".join(f"[tenants.{'x' * 200}{number}]\nweight = 2\n" for number in range(16_000)))
+    assert (error.source, error.field) == ("p.toml", "policy")
+    assert "bytes in the journal, 3145728 at most: name fewer tenants" in str(error)
+
+
 def test_of_very_many_problems_the_first_are_listed() -> None:
     text = "".join(f"[tenants.t{number}]\nweight = 0\n" for number in range(5_000))
     lines = str(refusal(text)).splitlines()
