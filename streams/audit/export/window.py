@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from streams.audit.checkpoints import feet
+from streams.audit.checkpoints import feet, positions_of
 from streams.rows import POSITIONS, PositionsRecord, decode, encode_key
 from streams.wire import journal_digest
 
 if TYPE_CHECKING:
     from streams.audit.recording import Rec, Recording
-    from streams.rows.checkpoint import Foot
 
 _INPUTS: Final = ("requests", "completions")
+_BY_SHARD: Final = frozenset({*_INPUTS, "journal", "checkpoints"})  # what a replay reads: from the checkpoint on
 
 
 class _Range(msgspec.Struct, gc=False):
@@ -45,7 +45,7 @@ _DECODER: Final = msgspec.json.Decoder(_Step)
 class _Span:
     """What is exported of a shard; known once its journal has been read."""
 
-    foot: Foot | None = None  # of the checkpoint that it begins with; None: at the beginning
+    begins: dict[str, int] = field(default_factory=dict)  # topic -> offset, after a checkpoint; absent: the first
     closing: str | None = None  # digest of its last journal record; None: as many as there are
     known: bool = False  # whether its journal has been read, as far as it is taken
     first: int | None = None  # steps; None: none
@@ -66,7 +66,7 @@ class Window:
         self.since_ms: Final = since_ms
         self.until_ms: Final = until_ms
         self._recording: Final = recording
-        self._spans: Final = [_Span(self._foot(shard)) for shard in range(recording.shards)]
+        self._spans: Final = [_Span(self._begins(shard)) for shard in range(recording.shards)]
 
     def includes(self, topic: str) -> bool:
         """Whether a topic can be cut there. The state is kept as it is now, so not as it was at another moment."""
@@ -75,9 +75,8 @@ class Window:
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return the first offset that is taken, and the one after the last, as far as they are known by now."""
         first, stop = self._recording.bounds(topic, partition)
-        foot = self._spans[partition].foot if topic in {*_INPUTS, "journal", "checkpoints"} else None
-        if foot is not None:
-            first = max(first, self._begins(topic, foot))
+        if topic in _BY_SHARD:
+            first = max(first, self._spans[partition].begins.get(topic, first))
         if topic in _INPUTS and self.until_ms is not None:
             stop = min(stop, self._spans[partition].named.get(topic, first - 1) + 1)
         return first, max(first, stop)
@@ -97,22 +96,15 @@ class Window:
                 return (record for record in found if record.timestamp <= self.until_ms)
         return found
 
-    def _foot(self, shard: int) -> Foot | None:
-        if self.since_ms is None:
-            return None
-        return next((foot for _, foot in feet(self._recording, shard) if foot.now_ms <= self.since_ms), None)
-
-    def _begins(self, topic: str, foot: Foot) -> int:
-        match topic:
-            case "checkpoints":
-                return foot.head
-            case "journal":
-                return foot.journal_end
-        if foot.positions is None:
-            return 0
-        positions = decode((POSITIONS,), foot.positions.encode())
-        assert isinstance(positions, PositionsRecord), "a row of this kind"
-        return positions.applied.get(topic, -1) + 1
+    def _begins(self, shard: int) -> dict[str, int]:
+        if self.since_ms is not None:
+            for offset, foot in feet(self._recording, shard):
+                if foot.now_ms <= self.since_ms:
+                    positions = positions_of(foot, offset)
+                    applied = {} if positions is None else positions.applied
+                    inputs = {topic: last + 1 for topic, last in applied.items()}
+                    return {"checkpoints": foot.head, "journal": foot.journal_end, **inputs}
+        return {}
 
     def _noted_state(self, found: Iterator[Rec], shard: int) -> Iterator[Rec]:
         key, value = encode_key(shard, (POSITIONS,)), None
