@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 from streams.simulate.pool import Served
@@ -52,10 +51,12 @@ def find_contest(served: Iterable[Served]) -> Contest | None:
     """
     known = backlogs(served)
     best: Interval | None = None
-    for first, second in combinations(sorted(known), 2):
-        for common in overlaps(known[first], known[second]):
-            if best is None or (-common.length_ms, common.from_ms) < (-best.length_ms, best.from_ms):
-                best = common
+    latest = 0  # end of those that began before: the best partner of the next, and never its own tenant's
+    for each in sorted(interval for own in known.values() for interval in own):
+        common = Interval(each.from_ms, min(each.until_ms, latest))
+        if common.length_ms > (best.length_ms if best else 0):
+            best = common
+        latest = max(latest, each.until_ms)
     return None if best is None else _contest(best, known)
 
 

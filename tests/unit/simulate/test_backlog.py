@@ -1,3 +1,8 @@
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from streams.simulate.backlog import Contest, Interval, backlogs, find_contest
 from streams.simulate.pool import Served
 from streams.simulate.workload import Arrival
@@ -32,6 +37,21 @@ def test_everyone_who_waited_all_the_time_takes_part() -> None:
 def test_of_equally_long_times_the_first_counts() -> None:
     served = [run("a", 0, 100), run("b", 60, 80), run("b", 20, 40)]
     assert find_contest(served) == Contest(Interval(20, 40), ("a", "b"))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 30), st.integers(0, 12)), max_size=25))
+def test_no_two_waited_together_for_longer(waits: list[tuple[str, int, int]]) -> None:
+    served = [run(tenant, at_ms, at_ms + wait_ms) for tenant, at_ms, wait_ms in waits]
+    common = [
+        (max(one.from_ms, other.from_ms), min(one.until_ms, other.until_ms))
+        for own, others in combinations(backlogs(served).values(), 2)
+        for one in own
+        for other in others
+    ]
+    longest = min(((begin - end, begin) for begin, end in common if begin < end), default=None)
+    found = find_contest(served)
+    assert (found and (-found.interval.length_ms, found.interval.from_ms)) == longest
+    assert found is None or len(found.tenants) > 1
 
 
 def test_no_contest() -> None:
