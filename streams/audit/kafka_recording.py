@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from streams.audit.recording import Rec
 from streams.errors import ConfigError
 from streams.headers import headers_of
+from streams.inputs import inputs
+from streams.intake import Source
 from streams.kafka import NO_SUCH_TOPIC, first_answer, mapped_errors
 from streams.partition import bounds, open_reader, read_to_end
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from streams.kafka import KafkaSettings
 
+_FOREIGN: Final = frozenset(Source)  # topics that others than schedulers write
 _ASK_S: Final = 30.0  # for the first answer: a Kafka that is just starting is waited for
 
 
@@ -54,11 +57,18 @@ class KafkaRecording:
         return self._partitions.get(self.prefix + topic, 0)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Rec]:
-        """See `Recording`. Raises as `read_to_end` does."""
+        """See `Recording`. Raises as `read_to_end` does.
+
+        What no client can read of the inputs is left out; the journal says where a scheduler found such.
+        """
         with open_reader(self._kafka, f"{self.prefix}auditor") as consumer:
             name = self.prefix + topic
             first, _ = bounds(consumer, name, partition)
-            for message in read_to_end(consumer, name, partition, max(start, first)):
+            found: Iterator[Message] = read_to_end(consumer, name, partition, max(start, first))
+            if topic in _FOREIGN:
+                every = inputs(consumer, name, partition, max(start, first))
+                found = (message for _, message in every if message is not None)
+            for message in found:
                 record = _record_of(message)
                 if stop is not None and record.offset >= stop:
                     return

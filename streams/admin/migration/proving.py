@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import OFFSET_BEGINNING
 
 from streams.admin.migration.copying import Origin, origin_of
-from streams.admin.migration.inputs import inputs
 from streams.admin.migration.sides import INPUTS
 from streams.core.resharding import brought_up, last_step_ms
 from streams.core.stock import Line, Stock
+from streams.inputs import inputs
 from streams.partition import bounds, open_reader
 
 if TYPE_CHECKING:

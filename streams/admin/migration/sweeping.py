@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams.admin.migration.copying import Origin, copy_of
-from streams.admin.migration.inputs import inputs
 from streams.admin.migration.sides import INPUTS, pair
 from streams.admin.migration.writing import batches
+from streams.inputs import inputs
 from streams.partition import bounds, open_reader
 from streams.transactions import Out
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from streams import inputs
 from streams.admin import checkpointing
-from streams.admin.migration import fencing, inputs, migrate, proving, sides, sweeping
+from streams.admin.migration import fencing, migrate, proving, sides, sweeping
 from streams.admin.migration.sides import Side
 from streams.errors import BatchUnreadable, OwnershipLost
 from streams.kafka import KafkaSettings
