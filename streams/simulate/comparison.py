@@ -145,8 +145,7 @@ def _distance(
 
 def _widest(name: str, story: Story, played: Played) -> Gap | None:
     """Return the gap that is worst beside its bound. Ours is bound inside a shard."""
-    asked = tokens_by_tenant(story.arrivals)
-    measured = set(sorted(asked, key=lambda tenant: (-asked[tenant], tenant))[:MEASURED])
+    measured = set(_measured(story))
     shards = story.shards if name == OURS else 1
     found: list[Gap] = []
     for shard in range(shards):
@@ -157,6 +156,18 @@ def _widest(name: str, story: Story, played: Played) -> Gap | None:
         ]
         found += gaps_everywhere(own, story.weights, story.policy.quantum)
     return max(found, key=lambda gap: (gap.observed / gap.bound, gap), default=None)
+
+
+def _measured(story: Story) -> list[str]:
+    """Return whose gaps are measured. The bound is for who may use its whole share: at no cap, and in no group."""
+    asked = tokens_by_tenant(story.arrivals)
+    free = []
+    for tenant in asked:
+        rules = story.policy.rules_for(tenant)
+        capped = rules.max_runs_in_flight is not None or rules.max_tokens_in_flight is not None
+        if not (capped or rules.paused or rules.group):
+            free.append(tenant)
+    return sorted(free, key=lambda tenant: (-asked[tenant], tenant))[:MEASURED]
 
 
 def _busy_ms(attempts: Iterable[Served], until_ms: int) -> int:

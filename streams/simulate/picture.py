@@ -61,7 +61,7 @@ def _most_asked(comparison: Comparison) -> list[str]:
 def _against_the_ideal(axes: Axes, comparison: Comparison, outcome: Outcome, tenants: list[str]) -> None:
     """Draw what had been worked off by each moment, in percent of what the ideal had: 100 is fair, for large and small.
 
-    A tenant's line begins when the ideal has given it a quantum for its weight: before that whole runs stand against drops.
+    A tenant's line begins when the ideal has given it a quantum for its weight: before, whole runs stand against drops.
     """
     story = comparison.story
     moments = comparison.moments[_EVERY]

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.simulate.fluid import Work, fluid
+from streams.simulate.fluid import Change, Work, fluid
 from streams.simulate.oracle import max_min
 
 TENANTS = ("a", "b", "c")
@@ -65,3 +65,10 @@ def test_nobody_is_served_more_than_it_asked_or_less_than_before(
             assert before[tenant] <= served[tenant] <= asked
         assert sum(served.values()) <= Fraction(3, 2) * moment
         before = served
+
+
+def test_capacity_that_changes() -> None:
+    arrivals = [Work(0, "a", 1_000), Work(0, "b", 1_000)]
+    changes = [Change(10, Fraction(0)), Change(30, Fraction(4))]
+    served = fluid(arrivals, {"a": 1, "b": 1}, Fraction(2), [10, 20, 30, 40], changes)
+    assert [each["a"] for each in served] == [10, 10, 10, 30]

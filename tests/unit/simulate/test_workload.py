@@ -1,9 +1,10 @@
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from streams.errors import ConfigError
-from streams.simulate.costs import HeavyTail
+from streams.simulate.costs import Always, Around, Guess, HeavyTail, InTurns, PowerTail
 from streams.simulate.workload import Load, duration_ms, make_workload, tokens_by_tenant
 
 
@@ -72,3 +73,56 @@ def test_a_load_that_cannot_be_is_refused(bad: Load) -> None:
 def test_a_speed_of_zero_is_refused() -> None:
     with pytest.raises(ConfigError, match="tokens_per_s"):
         make_workload([], seed=1, tokens_per_s=0)
+
+
+def test_bursts_come_again_and_again() -> None:
+    bursts = Load(tenant="a", runs=5, costs=Always(7), from_ms=10, until_ms=20, times=3, every_ms=100)
+    arrivals = make_workload([bursts], seed=1, tokens_per_s=1_000)
+    assert [arrival.at_ms // 100 for arrival in arrivals] == [0] * 5 + [1] * 5 + [2] * 5
+    assert all(10 <= arrival.at_ms % 100 < 20 for arrival in arrivals)
+    assert {arrival.tokens for arrival in arrivals} == {7}
+
+
+@pytest.mark.parametrize(("workflows", "names"), [(1, {"w"}), (3, {"w-0", "w-1", "w-2"}), (None, {"w-0", "w-4"})])
+def test_workflows_are_taken_in_turn(workflows: int | None, names: set[str]) -> None:
+    named = Load(tenant="a", runs=5, costs=Always(7), from_ms=0, until_ms=9, workflow="w", workflows=workflows)
+    assert names <= {arrival.workflow for arrival in make_workload([named], seed=1, tokens_per_s=1_000)}
+
+
+def test_guesses_are_the_truth_times_factors_in_turn_and_never_nothing() -> None:
+    guessed = Load(tenant="a", runs=4, costs=Always(8), from_ms=0, until_ms=9, guess=Guess((0.25, 10, 0)))
+    arrivals = make_workload([guessed], seed=1, tokens_per_s=1_000)
+    assert [arrival.estimate for arrival in sorted(arrivals, key=lambda each: each.run_id)] == [2, 80, 1, 2]
+    assert all(arrival.estimate is None for arrival in make_workload([load("a")], seed=1, tokens_per_s=1_000))
+
+
+def test_costs_in_turns() -> None:
+    random, costs = Random(1), InTurns(((2, 100), (1, 10_000)))
+    drawn = [costs.draw(random, number) for number in range(6)]
+    assert [tokens > 1_000 for tokens in drawn] == [False, False, True] * 2
+    assert all(80 <= tokens <= 120 or 8_000 <= tokens <= 12_000 for tokens in drawn)
+
+
+def test_a_power_tail_is_cut_off_and_most_of_it_is_small() -> None:
+    random, costs = Random(1), PowerTail(100, most=5_000)
+    drawn = sorted(costs.draw(random, 0) for _ in range(2_000))
+    assert (drawn[0], drawn[-1]) == (100, 5_000)
+    assert drawn[1_000] < 200
+
+
+def test_around() -> None:
+    random = Random(1)
+    assert {Around(10).draw(random, 0) for _ in range(500)} == set(range(5, 16))
+
+
+def test_a_tenant_has_one_load() -> None:
+    with pytest.raises(ConfigError, match="one load"):
+        make_workload([load("a"), load("a")], seed=1, tokens_per_s=1)
+
+
+@pytest.mark.parametrize(
+    "bad", [replace(load("a"), times=0), replace(load("a"), every_ms=-1), replace(load("a"), workflows=0)]
+)
+def test_a_load_that_cannot_be(bad: Load) -> None:
+    with pytest.raises(ConfigError, match="a load needs"):
+        make_workload([bad], seed=1, tokens_per_s=1)
