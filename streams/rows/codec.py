@@ -15,7 +15,6 @@ from types import GenericAlias
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from streams.core.policy import Policy
 from streams.core.policy_check import parse_policy, policy_document
@@ -24,7 +23,7 @@ from streams.errors import StateUnreadable
 from streams.rows.forms import FORMS, Form
 from streams.rows.positions import Row
 
-_OPTIONS: Final = orjson.OPT_NON_STR_KEYS  # RetryRecord.lost counts attempts
+_encode: Final = msgspec.json.Encoder().encode  # see `keys`
 _END: Final = b"\n"
 
 
@@ -48,7 +47,7 @@ class _Codec:
         values = (self.form.version, *self._get(row))
         if self._policy is not None:
             values = _replaced(values, self._policy, policy_document(values[self._policy]))
-        head = orjson.dumps(values, option=_OPTIONS)
+        head = _encode(values)
         return head + _END + getattr(row, self.form.body) if self.form.body else head
 
     def decode(self, key: Key, data: bytes) -> Row:

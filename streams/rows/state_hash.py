@@ -62,8 +62,7 @@ class StateHash:
                 new = from_bytes(blake2b(key + value, digest_size=_BYTES).digest(), "big")
                 old = known.get(key)
                 if old is None:
-                    # A copy: what orjson returns keeps 4 KB of its buffer, for as long as it lives.
-                    known[b"%b" % key] = new
+                    known[key] = new
                     total += new
                 else:
                     known[key] = new

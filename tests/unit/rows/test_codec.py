@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import get_type_hints
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streams.core import records
 from streams.core.flows import Flow, Tenant
@@ -88,6 +91,14 @@ def test_a_key_is_spelled_in_one_way(data: bytes) -> None:
     assert decode_key(b'[3,"run","a","b"]') == (3, ("run", "a", "b"))
     with pytest.raises(StateUnreadable, match="a row's key is not"):
         decode_key(data)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=3))
+def test_a_key_is_spelled_as_ever_whatever_is_in_a_name(names: list[str]) -> None:
+    """By whoever encodes it: rows with other keys would stand beside those that are there."""
+    key = encode_key(7, tuple(names))
+    assert key == orjson.dumps([7, *names])
+    assert decode_key(key) == (7, tuple(names))
 
 
 def test_names_with_separators_do_not_meet() -> None:
