@@ -49,6 +49,7 @@ class Interval:
     from_ms: int
     until_ms: int
     observed: dict[str, int] = field(default_factory=dict)  # tenant -> tokens, of what was dispatched in it
+    step: int = 0  # the last one that handed something out
     open: int = 0  # attempts that are not settled yet
     closed: bool = False
     judged: bool = False
@@ -93,7 +94,7 @@ class Shares:
         self._now.clear()
         self._until_ms = now_ms - now_ms % self._length_ms + self._length_ms
 
-    def hand_out(self, attempt: Attempt) -> None:
+    def hand_out(self, attempt: Attempt, step: int) -> None:
         """Count an attempt in the interval under way; `decide` comes first."""
         flow = attempt.run.flow
         interval = self._now.get(flow.class_)
@@ -101,6 +102,7 @@ class Shares:
             begin = self._until_ms - self._length_ms
             interval = self._now[flow.class_] = Interval(flow.class_, begin, self._until_ms)
         attempt.interval = interval
+        interval.step = step
         interval.open += 1
         name = flow.tenant.name
         interval.observed[name] = interval.observed.get(name, 0) + attempt.estimate
@@ -187,6 +189,7 @@ class Shares:
                     f"class {visible(interval.class_)}, {interval.from_ms} to {interval.until_ms} ms: "
                     f"{visible(name)} got {observed} of {given} tokens; its weight is {each.weight} of {whole}, which "
                     f"makes {given * each.weight // whole}, and it may be off by {int(allowed)}",
+                    step=interval.step,
                 )
 
     def _tabulate(self, interval: Interval) -> None:

@@ -69,7 +69,7 @@ class Serving:
             self._wrong("deficits", told, f"seq {decision.seq}, {_name(decision)}: {sentence}")
         self._stretches.decide(flow, decision, told.step)
         self._shares.decide(flow, decision.estimate)
-        self._start(run, decision)
+        self._start(told, run, decision)
         self._dispatches.decided(told.entry, decision, run)
 
     def _check(self, told: Told, run: Run, decision: Decision) -> None:
@@ -120,7 +120,7 @@ class Serving:
         self._books.hold(run)
         return run
 
-    def _start(self, run: Run, decision: Decision) -> None:
+    def _start(self, told: Told, run: Run, decision: Decision) -> None:
         books, flow = self._books, run.flow
         if run.place is Place.IN_FLIGHT:  # a decision that was doubled: only one of them is booked
             return
@@ -130,7 +130,7 @@ class Serving:
         attempt = Attempt(run, decision.attempt, decision.seq, decision.estimate, decision.estimate, expires_ms)
         books.start(attempt)
         self._charged(flow, decision.estimate)
-        self._shares.hand_out(attempt)
+        self._shares.hand_out(attempt, told.step)
 
     def _charged(self, flow: Flow, tokens: int) -> None:
         self._stretches.charged(flow, tokens)
