@@ -1,4 +1,4 @@
-"""The README and SECURITY.md, as far as they can be checked without running them: what they name is there."""
+"""The README, SECURITY.md and AUDIT.md, as far as they can be checked without running them: what they name is there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.commands import parse
 
 ROOT = Path(streams.__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCS = README + (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+DOCS = README + "".join((ROOT / name).read_text(encoding="utf-8") for name in ("SECURITY.md", "AUDIT.md"))
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", DOCS, re.MULTILINE | re.DOTALL)
 SHELL = [line for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
 INLINE = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", DOCS, flags=re.MULTILINE | re.DOTALL))

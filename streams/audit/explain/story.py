@@ -124,11 +124,13 @@ def _arrival(life: Life, shard: int) -> str:
     if life.ahead is None:
         return f"{begin} and was dispatched by that step: nothing stood before it that could go."
     ahead = life.ahead
-    before = [f"{counted(ahead.runs, 'run')} of its own tenant and class ({ahead.tokens:,} tokens)"]
-    if ahead.before_runs:
-        before.append(f"{ahead.before_runs:,} of classes listed before its own ({ahead.before_tokens:,} tokens)")
-    before.append(f"{ahead.others_runs:,} of other tenants in its class ({ahead.others_tokens:,} tokens)")
-    return f"{begin} and found waiting {listed(before)}."
+    waiting = (
+        (ahead.runs, ahead.tokens, "of its own tenant and class"),
+        (ahead.before_runs, ahead.before_tokens, "of classes listed before its own"),
+        (ahead.others_runs, ahead.others_tokens, "of other tenants in its class"),
+    )
+    told = [f"{counted(runs, 'run')} {whose} ({counted(tokens, 'token')})" for runs, tokens, whose in waiting if runs]
+    return f"{begin} and found {listed(told)} waiting." if told else f"{begin} and found nothing else waiting."
 
 
 def _where_it_went(divided: dict[str, int], waited: int) -> str:
@@ -179,7 +181,7 @@ def _tenant(tenant: str, life: Life) -> Iterator[str]:
 
 
 def _cost(life: Life) -> str:
-    estimate = f"It was estimated at {life.estimate:,} tokens, {_source(life.cost, life.asked.submit)}"
+    estimate = f"It was estimated at {counted(life.estimate, 'token')}, {_source(life.cost, life.asked.submit)}"
     costs = [each.actual for each in life.attempts if each.actual is not None]
     if not costs:
         return f"{estimate}."

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streams.audit.explain import Explanation
 
 _FILE_WIDTH: Final = 160
+_STORY_WIDTH: Final = 110  # longer lines are hard to read
 
 
 def explain(
@@ -76,6 +77,6 @@ def _print(found: Explanation) -> None:
     # Rich takes 80 columns for what is no terminal, and would cut the tables for the file or pipe they go to.
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH, highlight=False, markup=False)
     for sentence in tell(found):
-        console.print(sentence)
+        console.print(sentence, width=min(_STORY_WIDTH, console.width))
     if found.life is not None:
         console.print(tables(found.life))

@@ -36,8 +36,8 @@ def test_a_run_that_waited_and_succeeded() -> None:
     first, came, went, meanwhile, rounds, cost = story(shard)
     assert first == "Run r of tenant a waited 4.0 s, ran 3.0 s and succeeded."
     assert came == (
-        "It came at 1970-01-01 00:16:40.000Z (requests/0 offset 6, taken in by step 4) and found waiting 1 run of its "
-        "own tenant and class (100 tokens) and 2 of other tenants in its class (200 tokens)."
+        "It came at 1970-01-01 00:16:40.000Z (requests/0 offset 6, taken in by step 4) and found 1 run of its own "
+        "tenant and class (100 tokens) and 2 runs of other tenants in its class (200 tokens) waiting."
     )
     assert went == (
         "Of the wait, it spent 3.0 s (75%) behind earlier runs of its own tenant, 1.0 s (25%) for a place in the "
@@ -249,7 +249,7 @@ def test_other_classes_are_named_by_their_name() -> None:
         "Meanwhile 1 run went before it; of their tokens z got 100.0 % (class high) and its own tenant got 0.0 % "
         "(weight 1, stated share 100.0 % of its class)."
     )
-    assert "1 of classes listed before its own (100 tokens)" in said(shard, "It came")
+    assert "1 run of classes listed before its own (100 tokens)" in said(shard, "It came")
 
 
 def test_many_tenants_are_summed_up() -> None:
