@@ -5,25 +5,25 @@ One story on one deployment: what a hostile producer sends by itself, since no c
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
 import pytest
-from aiokafka import AIOKafkaProducer
-from aiokafka.protocol.produce import ProduceRequest
-from aiokafka.structs import TopicPartition
 
 from streams import clock
+from streams.audit.kafka_recording import KafkaRecording
+from streams.audit.replay import ShardReplay
 from streams.core import reasons
 from streams.core.policy import Policy, Window
+from streams.kafka import KafkaSettings
 from streams.local import LocalKafka
 from streams.wire import Refusal, decode_dispatch, decode_rejection, encode_completion
 from tests.garbled import CODECS, Garbled, Given, batch_of
 from tests.integration.arithmetic import Evidence
 from tests.integration.deployment import LEASES, Deployment, deploy
+from tests.integration.raw_batches import send
 from tests.integration.teller import TOKENS, WAIT_S, Teller, value_of
 from tests.integration.topics import read_topic
 
@@ -54,20 +54,6 @@ class Story:
         return [each.run_id for each in self.evidence.dispatches if each.run_id.startswith(prefix)]
 
 
-def send(here: Deployment, topic: str, *batches: bytes) -> list[int]:
-    """Write batches as they are, which no client would; return the error codes of Kafka's answers."""
-
-    async def sent() -> list[int]:
-        async with AIOKafkaProducer(bootstrap_servers=here.servers) as producer:
-            await producer.partitions_for(topic)
-            leader = producer.client.cluster.leader_for_partition(TopicPartition(topic, 0))
-            asked = [ProduceRequest(None, -1, 10_000, [(topic, [(0, batch)])]) for batch in batches]
-            answers = [await producer.client.send(leader, each) for each in asked]
-            return [each.topics[0][1][0][1] for each in answers]
-
-    return asyncio.run(sent())
-
-
 def batch(*given: Given, codec: str = "none") -> bytes:
     return batch_of(*given, codec=codec, at_ms=clock.now_ms())
 
@@ -86,7 +72,7 @@ def send_garbled_headers(here: Deployment) -> dict[str, int]:
         given = [filed(f"{codec}-{number}", PAYLOAD) for number in range(SQUEEZED)]
         given[2] = given[2]._replace(headers=GARBLED)
         batches[codec] = batch(*given, codec=codec)
-    assert set(send(here, here.names.requests, *batches.values())) == {0}
+    assert set(send(here.servers, here.names.requests, *batches.values())) == {0}
     return {codec: len(each) for codec, each in batches.items()}
 
 
@@ -95,7 +81,7 @@ def report_with_garbled_headers(here: Deployment) -> None:
     outcome: Any = {"tenant": "acme", "attempt": 1, "status": "succeeded", "tokens": TOKENS}
     given = [Given(encode_completion(run_id=f"run-{each}", **outcome), ACME) for each in range(10)]
     given[5] = given[5]._replace(headers=GARBLED)
-    assert send(here, here.names.completions, batch(*given)) == [0]
+    assert send(here.servers, here.names.completions, batch(*given)) == [0]
 
 
 def send_what_nobody_can_read(here: Deployment) -> list[int]:
@@ -106,7 +92,7 @@ def send_what_nobody_can_read(here: Deployment) -> list[int]:
     ]
     answers = []
     for number, each in enumerate(batches):
-        answers += send(here, here.names.requests, each, batch(filed(f"beside-{number}")))
+        answers += send(here.servers, here.names.requests, each, batch(filed(f"beside-{number}")))
     return answers
 
 
@@ -144,7 +130,7 @@ def story(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Story:
         clock.wait_until(lambda: served("beside-1"), WAIT_S, what="the last good run to be served")
         scheduler.kill()
         scheduler.start()
-        assert send(here, here.names.requests, batch(filed("after"))) == [0]
+        assert send(here.servers, here.names.requests, batch(filed("after"))) == [0]
         clock.wait_until(lambda: "after" in dispatched(here), WAIT_S, what="a run to be served after the takeover")
         assert scheduler.stop() == 0
     return Story(here, evidence, packed, accepted, refused(here), dispatched(here), growth)
@@ -194,6 +180,15 @@ def test_batches_that_nobody_can_read_are_refused_once_each(story: Story) -> Non
 def test_nothing_is_passed_over_after_them_nor_after_a_takeover(story: Story) -> None:
     late = [run_id for run_id in story.dispatched if not run_id.startswith(("run-", *(f"{each}-" for each in CODECS)))]
     assert late == ["before-0", "beside-0", "beside-1", "after"]
+
+
+def test_an_audit_sets_aside_the_same_records(story: Story) -> None:
+    """What this client cannot read at all, the journal names: so the steps come out as they did."""
+    recording = KafkaRecording(KafkaSettings(servers=story.here.servers, prefix=story.here.prefix))
+    replay = ShardReplay(recording, 0)
+    unread = [each for step in replay for each in step.entry.unread]
+    assert replay.divergence is None
+    assert len(unread) == len(story.refusals)
 
 
 def test_memory_is_not_what_a_producer_makes_of_it(story: Story) -> None:
