@@ -35,6 +35,9 @@ S   tokens served, at their true cost               f   weight
 Q   quantum: tokens a flow of weight 1 earns a round   E   largest estimate
 K   most attempts of that flow whose account is open   D   largest under-estimate plus largest over-estimate
 
+From the first visit of each on: a newcomer's is in the round after the one in which it came (5.), and everybody else
+may be visited in both, so to an interval that begins before it another Q is to be added.
+
 It does not grow with time. The first terms are the paper's: whole quanta, and a head that doesn't fit yet. The
 last ones are what the estimates of the attempts still open (in flight, or lost and yet to be heard of) may be wrong
 by. `gap` derives it flow by flow, and measures both sides.
