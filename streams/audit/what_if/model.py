@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
 
 def play_policies(traffic: Traffic, policies: Sequence[Stated], handover_ms: int) -> Played:
-    """Play the real core under these policies, in as many shards as there were, each with its part of the window.
-
-    Raises `ConfigError` for a window with fewer places than shards.
-    """
+    """Play the real core under these policies, in as many shards as there were, each with its part of the window."""
     first, *changes = policies
-    ours = DeficitRoundRobin(first.policy, slots=first.policy.window.runs, shards=traffic.shards, changes=changes)
+    runs = first.policy.window.runs
+    slots = None if runs is None else max(runs, traffic.shards)  # as live: no shard is without a place
+    ours = DeficitRoundRobin(first.policy, slots=slots, shards=traffic.shards, changes=changes)
     return play_out(traffic.arrivals, ours, slots=None, handover_ms=handover_ms)
 
 

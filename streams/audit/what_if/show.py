@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 110
 
 _WAITS: Final = ("first", "p50", "p95", "longest")
+_SHOWN: Final = 40  # tenants in a table, those with most tokens; JSON has all
 
 
 def show(found: WhatIf, console: Console) -> None:
@@ -84,7 +85,7 @@ def _shares(found: WhatIf) -> Table:
     table = _table("\nweight", "\nruns", "\ntokens")
     for title in ("share\nhappened", "\nmodel", "\nwhat if", "stated\nthen", "\nwhat if", "refused\nwhat if"):
         table.add_column(title, justify="right", no_wrap=True)
-    for tenant in _tenants(found):
+    for tenant in _shown(found):
         waits = found.happened.waits.get(tenant)
         table.add_row(
             Text(visible(tenant)),
@@ -103,7 +104,7 @@ def _waits(found: WhatIf) -> Table:
     for name in _WAITS:
         for title in (f"{name} wait\nhappened", "\nmodel", "\nwhat if"):
             table.add_column(title, justify="right", no_wrap=True)
-    for tenant in _tenants(found):
+    for tenant in _shown(found):
         sides = (found.happened.waits.get(tenant), found.model.waits.get(tenant), found.other.waits.get(tenant))
         cells = [_seconds(getattr(side, name)) if side else "" for name in _WAITS for side in sides]
         table.add_row(Text(visible(tenant)), *cells)
@@ -121,6 +122,9 @@ def _table(*titles: str) -> Table:
 def _notes(found: WhatIf) -> list[str]:
     traffic, off = found.traffic, found.distance
     lines = ["Waits go from the request to the start of its run, in seconds."]
+    others = len(_tenants(found)) - len(_shown(found))
+    if others:
+        lines.append(f"{others:,} more tenants, of fewer tokens, are not shown; --json has them.")
     if found.contest is None:
         lines.append("No two tenants were ever backlogged together: there are no shares to compare.")
     else:
@@ -159,6 +163,12 @@ def _tenants(found: WhatIf) -> list[str]:
     """Everyone of whom something is known, in the order of their first arrivals; who was left out altogether last."""
     played = dict.fromkeys(arrival.tenant for arrival in found.traffic.arrivals)
     return [*played, *(tenant for tenant in found.traffic.left_out if tenant not in played)]
+
+
+def _shown(found: WhatIf) -> list[str]:
+    tokens = found.happened.tokens
+    chosen = set(sorted(_tenants(found), key=lambda tenant: -tokens.get(tenant, 0))[:_SHOWN])
+    return [tenant for tenant in _tenants(found) if tenant in chosen]
 
 
 def _weights(found: WhatIf, tenant: str) -> str:

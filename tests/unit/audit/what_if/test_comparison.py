@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from streams.audit.what_if import Change, WhatIf, compare, make_traffic, read_record, show, to_json
+from streams.audit.what_if import Change, Traffic, WhatIf, compare, make_traffic, read_record, show, to_json
 from streams.core.policy import Limits, Policy, PriorityClass, TenantRules, Window
 from streams.errors import ConfigError, FairstreamError
 from tests.recorded import record
@@ -151,14 +151,17 @@ def test_one_lonely_tenant_has_no_shares_to_compare() -> None:
     assert "no shares to compare" in shown(found)
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.fixture(scope="module", params=[4, 5])
+def traffic(request: pytest.FixtureRequest) -> Traffic:
+    return make_traffic(read_record(record(request.param, ticks=60)))
+
+
 @pytest.mark.parametrize(
     "change",
     [Change(fifo=True), Change(quantum=50), Change(window=3), Change(policy=Policy(window=Window(runs=6)))],
     ids=lambda change: change.title,
 )
-def test_every_run_is_served_refused_or_told_to_wait(seed: int, change: Change) -> None:
-    traffic = make_traffic(read_record(record(seed, ticks=100)))
+def test_every_run_is_served_refused_or_told_to_wait(traffic: Traffic, change: Change) -> None:
     found = compare(traffic, change)
     for side in (found.happened, found.model, found.other):
         assert sum(waits.runs for waits in side.waits.values()) + side.turned_away == len(traffic.arrivals)
@@ -167,7 +170,8 @@ def test_every_run_is_served_refused_or_told_to_wait(seed: int, change: Change) 
 
 
 def test_the_same_record_gives_the_same_document() -> None:
-    first, second = (to_json(compare(make_traffic(read_record(record(6, ticks=60))), Change(quantum=9))) for _ in "12")
+    recorded = record(6, ticks=30)
+    first, second = (to_json(compare(make_traffic(read_record(recorded)), Change(quantum=9))) for _ in "12")
     assert first == second
 
 
@@ -182,6 +186,33 @@ def test_people_see_everybody_and_how_far_the_model_is_off() -> None:
         "backlogged all the",
     ):
         assert needed in text
+
+
+def test_who_would_wait_for_good_is_told_and_inputs_that_are_gone_are() -> None:
+    tape = Tape()
+    tape.served(0, "gone")
+    for run in range(4):
+        tape.request(200, f"r{run}")
+    tape.step(250, policy=replace(POLICY, default=TenantRules(paused=True)))
+    for run in range(4):  # the window was wider than ours will be: all of them had begun before the pause
+        tape.serve_filed(250, f"r{run}")
+    tape.recording.topics["requests", 0] = tape.recording.topics["requests", 0][1:]
+    found = compare(make_traffic(read_record(tape.recording)), Change(window=1))
+    assert (found.model.waiting, found.other.waiting) == ({"a": 2}, {"a": 3})
+    text = shown(found)
+    assert "Never begun, their tenants being paused: 3 runs." in text
+    assert "1 steps" in text
+    assert to_json(found)["what_if"]["waiting_runs"] == 3
+
+
+def test_of_many_tenants_those_with_most_tokens_are_shown() -> None:
+    tape = Tape()
+    for number in range(45):
+        tape.served(number * 1_000, "r", tenant=f"tenant-{number:02}", tokens=100 + number)
+    text = shown(compare(make_traffic(read_record(tape.recording)), Change(fifo=True)))
+    assert "tenant-04" not in text
+    assert "tenant-05" in text
+    assert "5 more tenants" in text
 
 
 def test_names_that_others_chose_are_not_obeyed() -> None:

@@ -2,10 +2,10 @@ import pytest
 
 from streams.audit.what_if.fifo import WindowedFifo
 from streams.core.policy import Policy, Window
+from streams.simulate.baselines import Fifo
 from streams.simulate.costs import HeavyTail
 from streams.simulate.deficit_round_robin import Stated
 from streams.simulate.pool import play
-from streams.simulate.schedulers import Fifo
 from streams.simulate.workload import Arrival, Load, make_workload
 
 

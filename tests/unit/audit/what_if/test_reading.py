@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams.audit.recording import MemoryRecording
+from streams.audit.recording import MemoryRecording, Rec
 from streams.audit.what_if import make_traffic, read_record
 from streams.audit.what_if.reading import Record
 from streams.audit.what_if.runs import RecordedRun
@@ -15,7 +15,7 @@ from streams.core.inputs import FAILED, RETURNED, STARTED, SUCCEEDED
 from streams.core.policy import Policy, Window
 from streams.errors import ConfigError
 from streams.simulate.pool import Served
-from streams.wire import JournalEntry, decode_journal
+from streams.wire import JournalEntry, PolicyChange, decode_journal, encode_policy
 from tests.recorded import record
 from tests.unit.audit.what_if.tape import BEGIN_MS, POLICY, Tape, settled
 
@@ -221,9 +221,18 @@ def test_a_policy_that_is_nowhere_any_more_is_told() -> None:
         read_record(tape.recording)
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3])
+def test_a_policy_that_the_topic_still_has_is_taken_from_there() -> None:
+    tape = Tape()
+    tape.served(0, "r")
+    tape.recording.topics["journal", 0].pop(0)
+    nonsense, stated = b"{}", encode_policy(PolicyChange(POLICY, "somebody", 0))
+    tape.recording.topics["policy", 0] = [Rec(0, 0, b"x", stated), Rec(1, 0, b"x", nonsense)]
+    assert [policy for _, policy in read_record(tape.recording).policies] == [POLICY]
+
+
+@pytest.fixture(scope="module", params=[1, 2])
 def recording(request: pytest.FixtureRequest) -> MemoryRecording:
-    return record(request.param, ticks=120)
+    return record(request.param, ticks=90)
 
 
 @pytest.fixture(scope="module")
