@@ -10,10 +10,10 @@ from streams.core.inputs import STARTED, SUCCEEDED
 from streams.demo.records import Account, Records
 from streams.errors import FairstreamError
 from streams.simulate.backlog import Contest, contest_in, find_contest
+from streams.simulate.baselines import Fifo
 from streams.simulate.bound import Gap, gaps
 from streams.simulate.pool import Served, play
 from streams.simulate.report import Share, jain, makespan_ms, shares
-from streams.simulate.schedulers import Fifo
 from streams.simulate.story import Story
 from streams.simulate.waits import Waits, waits
 from streams.simulate.workload import Arrival, tokens_by_tenant

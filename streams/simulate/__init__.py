@@ -6,7 +6,13 @@ same protocol. Everything is a function of its arguments: a workload's seed give
 What may not happen here: a clock, Kafka, the module-level functions of `random`, floats in what is compared.
 Times are milliseconds from the beginning of the workload, costs are tokens; both are integers.
 
-Rooms: `workload` and `traces` make arrivals; `pool` plays them against a `scheduler`: `deficit_round_robin` is ours,
-`schedulers` are the others; `oracle` says what would have been fair; `backlog`, `bound`, `waits` and `report` say what
-happened.
+Rooms
+-----
+who comes    `workload` over `costs`, or `traces`; `story`: with rules and a pool; `scenarios`: stories by name
+who goes     `scheduler`: the protocol; `deficit_round_robin`: ours; `baselines`: the others; `contestants`: by name
+playing      `pool`
+what is fair `oracle`: at an instant; `fluid`: over time
+what was     `backlog`, `bound`, `progress`, `report`, `waits`; `comparison`: all of it, of one story
+to look at   `show`, `document`, `picture`
+elsewhere    `faulty`: whole deployments under faults. `published`: the figures of a paper
 """

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from streams.errors import ConfigError
+from streams.simulate.baselines import Fifo, NoRestraint, RoundRobin
 from streams.simulate.deficit_round_robin import DeficitRoundRobin
 from streams.simulate.scheduler import Scheduler
-from streams.simulate.schedulers import Fifo, NoRestraint, RoundRobin
 from streams.simulate.story import Story
 
 OURS: Final = "ours"

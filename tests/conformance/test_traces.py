@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from streams.simulate.baselines import Fifo
 from streams.simulate.bound import gaps_everywhere
 from streams.simulate.pool import Served, play
-from streams.simulate.schedulers import Fifo
 from streams.simulate.workload import Arrival, in_order
 from tests.builders import make_policy
 from tests.conformance.cases import Case, all_cases

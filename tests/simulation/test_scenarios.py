@@ -11,13 +11,13 @@ from functools import cache
 
 import pytest
 
+from streams.simulate.baselines import Fifo
 from streams.simulate.bound import gaps_everywhere
 from streams.simulate.fluid import Work, fluid
 from streams.simulate.pool import Served, play
 from streams.simulate.progress import steps, worked_off
 from streams.simulate.scenarios.competition import COMPETITIONS, LASTS_MS, QUANTUM, SLOTS, TOKENS_PER_S
 from streams.simulate.scheduler import Scheduler
-from streams.simulate.schedulers import Fifo
 from streams.simulate.story import Story
 from tests.simulation.core_scheduler import CoreScheduler
 

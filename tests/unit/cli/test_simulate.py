@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from streams.cli.tree import app
 from streams.errors import ConfigError
+from streams.simulate.baselines import Fifo
 from streams.simulate.contestants import CONTESTANTS
 from streams.simulate.scenarios.catalogue import SCENARIOS
-from streams.simulate.schedulers import Fifo
 
 QUICK = ["--hours", "0.05", "--schedulers", "ours,fifo"]
 

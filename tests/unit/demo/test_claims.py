@@ -11,8 +11,8 @@ from streams.demo.claims import judge, judged_tenants
 from streams.demo.measure import Figures, measure
 from streams.demo.records import Records
 from streams.simulate.backlog import Interval
+from streams.simulate.baselines import Fifo, RoundRobin
 from streams.simulate.bound import Gap
-from streams.simulate.schedulers import Fifo, RoundRobin
 from streams.simulate.story import Story
 from streams.simulate.waits import Waits
 from tests.unit.demo.recorded import BEGIN_MS, accounts, record

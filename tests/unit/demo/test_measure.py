@@ -6,9 +6,9 @@ from streams.core.inputs import SUCCEEDED
 from streams.demo.measure import as_filed, as_served, measure
 from streams.demo.records import Account, Filed, Records
 from streams.errors import FairstreamError
+from streams.simulate.baselines import Fifo
 from streams.simulate.deficit_round_robin import DeficitRoundRobin
 from streams.simulate.pool import play
-from streams.simulate.schedulers import Fifo
 from streams.simulate.story import Story
 from streams.simulate.waits import waits
 from tests.unit.demo.recorded import BEGIN_MS, accounts, without_report

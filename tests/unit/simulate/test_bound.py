@@ -4,11 +4,11 @@ import pytest
 
 from streams.core.policy import Policy, TenantRules
 from streams.simulate.backlog import Contest, Interval, find_contest
+from streams.simulate.baselines import Fifo
 from streams.simulate.bound import gaps, gaps_everywhere, most_in_flight
 from streams.simulate.costs import HeavyTail
 from streams.simulate.deficit_round_robin import DeficitRoundRobin
 from streams.simulate.pool import Served, play
-from streams.simulate.schedulers import Fifo
 from streams.simulate.workload import Arrival, Load, make_workload
 
 CONTEST = Contest(Interval(0, 100), ("a", "b"))

@@ -4,11 +4,11 @@ import pytest
 
 from streams.core.policy import Limits, Policy, PriorityClass, TenantRules, Window
 from streams.errors import ConfigError
+from streams.simulate.baselines import Fifo
 from streams.simulate.comparison import Comparison, compare, slots_over_time
 from streams.simulate.contestants import CONTESTANTS, choose
 from streams.simulate.pool import Outage
 from streams.simulate.scenarios.competition import COMPETITIONS
-from streams.simulate.schedulers import Fifo
 from streams.simulate.story import Story
 from streams.simulate.workload import Arrival
 from tests.unit.simulate.stories import small_story

@@ -7,12 +7,12 @@ import pytest
 
 from streams.core.policy import Policy, PriorityClass, TenantRules
 from streams.simulate.backlog import Contest, Interval
+from streams.simulate.baselines import Fifo, NoRestraint, RoundRobin
 from streams.simulate.costs import HeavyTail
 from streams.simulate.deficit_round_robin import DeficitRoundRobin
 from streams.simulate.pool import play
 from streams.simulate.report import shares
 from streams.simulate.scheduler import Scheduler
-from streams.simulate.schedulers import Fifo, NoRestraint, RoundRobin
 from streams.simulate.workload import Arrival, Load, make_workload
 
 SLOTS = 8

@@ -9,10 +9,10 @@ import pytest
 
 from streams.core.policy import Leases, Policy, Window
 from streams.errors import ConfigError
+from streams.simulate.baselines import Fifo, NoRestraint, RoundRobin
 from streams.simulate.deficit_round_robin import DeficitRoundRobin
 from streams.simulate.pool import Outage, play, play_out
 from streams.simulate.scheduler import Scheduler
-from streams.simulate.schedulers import Fifo, NoRestraint, RoundRobin
 from streams.simulate.workload import Arrival
 
 LEASE_MS = 500

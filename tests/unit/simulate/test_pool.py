@@ -4,11 +4,11 @@ import pytest
 
 from streams.core.policy import Policy, TenantRules, Window
 from streams.errors import ConfigError
+from streams.simulate.baselines import Fifo, NoRestraint, RoundRobin
 from streams.simulate.costs import HeavyTail
 from streams.simulate.deficit_round_robin import DeficitRoundRobin, Stated
 from streams.simulate.pool import play, play_out
 from streams.simulate.scheduler import Scheduler, Start
-from streams.simulate.schedulers import Fifo, NoRestraint, RoundRobin
 from streams.simulate.workload import Arrival, Load, make_workload
 
 
