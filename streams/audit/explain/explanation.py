@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from streams.audit.checkpoints import Checkpoint, latest_before, prove
 from streams.audit.explain.life import Answer, Life, Moment
-from streams.audit.explain.requests import Asked, find
+from streams.audit.explain.requests import Asked, Tell, find, silent
 from streams.audit.explain.watching import Stamp, Watcher
 from streams.audit.recording import Recording
 from streams.audit.replay import Divergence, ShardReplay
 from streams.errors import ConfigError
+
+_TELL_EVERY: Final = 100  # steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +34,27 @@ class Explanation:
         return self.chosen.life
 
 
-def explain(recording: Recording, run_id: str, *, tenant: str | None = None, offset: int | None = None) -> Explanation:
+def explain(
+    recording: Recording,
+    run_id: str,
+    *,
+    tenant: str | None = None,
+    offset: int | None = None,
+    since_ms: int | None = None,
+    tell: Tell = silent,
+) -> Explanation:
     """Return why a run waited, and what became of it.
 
     A run may have been asked for more than once. What is explained is the request at `offset`; if none is named, the
-    last one that was accepted, else the last one.
+    last one that was accepted, else the last one. With `since_ms` they are looked for from the last checkpoint before
+    that time on.
 
     Raises:
         ConfigError: there is no such run or request in the record, or several tenants have one.
         NotReplayable: the record does not reach back to it, or another version of the core has decided it.
         CheckpointWrong: the checkpoint before it is not what was written.
     """
-    asked = find(recording, run_id, tenant)
+    asked = find(recording, run_id, tenant, since_ms=since_ms, tell=tell)
     if offset is not None and offset not in {each.offset for each in asked}:
         offsets = ", ".join(str(each.offset) for each in asked)
         raise ConfigError(
@@ -51,17 +63,7 @@ def explain(recording: Recording, run_id: str, *, tenant: str | None = None, off
     shard = asked[0].shard
     watcher = Watcher(asked, _stamps(recording, shard))
     replay = ShardReplay(recording, shard, _start(recording, asked[0]))
-    core, problems = None, None
-    for step in replay:
-        if step.problems:
-            problems = step.problems[0]
-            break
-        watcher.see(step)
-        core = step.core
-        if watcher.done:
-            break
-    if core is not None:
-        watcher.finish(core)
+    problem = _watch(replay, watcher, recording.bounds("journal", shard), tell)
     return Explanation(
         tenant=asked[0].submit.tenant,
         run_id=run_id,
@@ -69,8 +71,27 @@ def explain(recording: Recording, run_id: str, *, tenant: str | None = None, off
         answers=tuple(watcher.answers),
         chosen=_chosen(watcher.answers, offset),
         last=watcher.last,
-        divergence=problems or replay.divergence,
+        divergence=problem or replay.divergence,
     )
+
+
+def _watch(replay: ShardReplay, watcher: Watcher, journal: tuple[int, int], tell: Tell) -> Divergence | None:
+    """Show the steps to the watcher until it has seen enough. Return what is wrong with the step that ended it."""
+    first, end = journal
+    core = problem = None
+    for number, step in enumerate(replay):
+        if step.problems:
+            problem = step.problems[0]
+            break
+        watcher.see(step)
+        core = step.core
+        if number % _TELL_EVERY == 0:
+            tell("journal", replay.offset - first, end - first)
+        if watcher.done:
+            break
+    if core is not None:
+        watcher.finish(core)
+    return problem
 
 
 def _chosen(answers: list[Answer], offset: int | None) -> Answer:

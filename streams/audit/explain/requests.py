@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import orjson
 
+from streams.audit.checkpoints import latest_before
 from streams.audit.recording import Rec, Recording
 from streams.core.inputs import Cancel, Submit
 from streams.errors import BadRecord, ConfigError, visible
 from streams.wire import FORWARDED, decode_journal, decode_request, partition_for
 
+Tell = Callable[[str, int, int], None]  # what is being done, how much of it is done, of how much
+
 _REQUESTS: Final = "requests"
+_TELL_EVERY: Final = 10_000  # offsets
 _ESCAPE: Final = b"\\"  # a producer may write any letter of a name by its number
 
 
@@ -26,10 +30,17 @@ class Asked(NamedTuple):
     via: str | None  # `topic:partition:offset` where it stood first, if it was forwarded
 
 
-def find(recording: Recording, run_id: str, tenant: str | None = None) -> list[Asked]:
+def silent(_what: str, _done: int, _of: int) -> None:
+    """Tell nobody."""
+
+
+def find(
+    recording: Recording, run_id: str, tenant: str | None = None, *, since_ms: int | None = None, tell: Tell = silent
+) -> list[Asked]:
     """Return the requests for a run in order of offset, at least one; duplicates are among them.
 
-    Reads the requests of the tenant's shard, or of all shards if no tenant is named.
+    Reads the requests of the tenant's shard, or of all shards if no tenant is named; with `since_ms` without those that
+    the last checkpoint before that time has behind it.
 
     Raises:
         ConfigError: there is none (any more), or more than one tenant has a run of this name.
@@ -37,7 +48,7 @@ def find(recording: Recording, run_id: str, tenant: str | None = None) -> list[A
     shards = range(recording.shards) if tenant is None else [partition_for(tenant, recording.shards)]
     found, unreadable = [], []
     for shard in shards:
-        for record in _naming(recording, shard, run_id):
+        for record in _naming(recording, shard, run_id, since_ms, tell):
             try:
                 given = _decode(record)
             except BadRecord as error:
@@ -55,13 +66,28 @@ def find(recording: Recording, run_id: str, tenant: str | None = None) -> list[A
     return found
 
 
-def _naming(recording: Recording, shard: int, run_id: str) -> Iterator[Rec]:
+def _naming(recording: Recording, shard: int, run_id: str, since_ms: int | None, tell: Tell) -> Iterator[Rec]:
     """Yield the records that may name the run: reading all of them as JSON would cost ten times as much."""
     needle = orjson.dumps(run_id)[1:-1]
-    for record in recording.read(_REQUESTS, shard):
+    start = _start(recording, shard, since_ms)
+    first, end = recording.bounds(_REQUESTS, shard)
+    whole = end - max(start, first)
+    told = start
+    for record in recording.read(_REQUESTS, shard, start):
+        if record.offset - told >= _TELL_EVERY:
+            told = record.offset
+            tell(f"{_REQUESTS}/{shard}", whole - (end - told), whole)
         value = record.value or b""
         if needle in value or _ESCAPE in value:
             yield record
+    tell(f"{_REQUESTS}/{shard}", whole, whole)
+
+
+def _start(recording: Recording, shard: int, since_ms: int | None) -> int:
+    """Return the first offset that a checkpoint before that time does not know yet; 0: there is none."""
+    found = latest_before(recording, shard, at_ms=since_ms) if since_ms is not None else None
+    positions = found.positions if found is not None else None
+    return positions.applied.get(_REQUESTS, -1) + 1 if positions is not None else 0
 
 
 def _decode(record: Rec) -> Submit | Cancel:

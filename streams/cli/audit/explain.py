@@ -10,6 +10,7 @@ import typer
 
 from streams.cli import options
 from streams.cli.audit import source
+from streams.cli.audit.bars import showing
 from streams.cli.output import remark, say_json
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ def explain(
     offset: Annotated[
         int | None,
         typer.Option(min=0, help="Which request, if there are several. Otherwise the last one that was accepted."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="It came later than that: spares reading the requests of all the time before."
+        ),
     ] = None,
     picture: Annotated[
         Path | None,
@@ -53,7 +60,8 @@ def explain(
 
         check(picture)
     recording = source.recording(kafka, prefix, kafka_config, directory)
-    found = explain_run(recording, run_id, tenant=tenant, offset=offset)
+    with showing(lambda _what, _done, _of: None) as tell:
+        found = explain_run(recording, run_id, tenant=tenant, offset=offset, since_ms=source.ms(since), tell=tell)
     if json:
         say_json(document(found))
     else:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from streams.cli import options
 from streams.cli.audit import source
+from streams.cli.audit.bars import showing
 from streams.cli.output import counted, remark, say, say_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from streams.audit.export.writing import Progress
 
 
 def export(
@@ -44,7 +39,7 @@ def export(
     recording = source.recording(kafka, prefix, kafka_config, None)
     window = Window(recording, source.ms(since), source.ms(until))
     chosen = [name.strip() for name in topics.split(",")] if topics else TOPICS
-    with _showing() as progress:
+    with showing(_told) as progress:
         manifest = write(recording, directory, now_ms=clock.now_ms(), topics=chosen, window=window, progress=progress)
     records = dict.fromkeys(manifest.topics, 0)
     size = 0
@@ -59,23 +54,7 @@ def export(
     say(f"{counted(sum(records.values()), 'record')}, {size:,} bytes, in {directory}")
 
 
-@contextmanager
-def _showing() -> Iterator[Progress]:
-    """Show a bar for each topic; where nobody watches, a line."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bars
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda topic, done, of: remark(f"{topic}: {of:,} offsets") if done == of else None
-        return
-    with Bars(TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), console=console) as bars:
-        tasks: dict[str, int] = {}
-
-        def show(topic: str, done: int, of: int) -> None:
-            if topic not in tasks:
-                tasks[topic] = bars.add_task(topic)
-            bars.update(tasks[topic], completed=done, total=of)  # type: ignore[arg-type] # TaskID is an int
-
-        yield show
+def _told(topic: str, done: int, of: int) -> None:
+    """Say that a topic is done, where nobody watches."""
+    if done == of:
+        remark(f"{topic}: {of:,} offsets")

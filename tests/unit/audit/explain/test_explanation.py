@@ -128,3 +128,20 @@ def test_an_empty_journal_tells_nothing() -> None:
     run_id, tenant, shard = late()
     explained = explain(recorded().replaced({("journal", shard): []}), run_id, tenant=tenant)
     assert (explained.last, explained.life, explained.chosen.moment) == (None, None, None)
+
+
+def test_requests_that_a_checkpoint_before_a_time_has_behind_it_are_not_read() -> None:
+    run_id, tenant, shard = late()
+    whole = explain(recorded(), run_id, tenant=tenant)
+    assert whole.life is not None
+    step = whole.life.accepted.step
+    recording = with_checkpoint(step - 9, shard)
+    told: list[str] = []
+    since_ms = whole.chosen.asked.at_ms
+    found = explain(recording, run_id, tenant=tenant, since_ms=since_ms, tell=lambda what, *_: told.append(what))
+    assert document(found) == document(whole)
+    assert set(told) == {f"requests/{shard}", "journal"}
+    after = take(recorded(), shard, ends_of_steps(recorded(), shard)[step + 2])
+    with pytest.raises(ConfigError, match="no request"):
+        explain(after, run_id, tenant=tenant, since_ms=1 << 60)
+    assert explain(after, run_id, tenant=tenant, since_ms=1).run_id == run_id, "no checkpoint is that old"

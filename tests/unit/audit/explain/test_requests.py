@@ -109,3 +109,12 @@ def test_a_request_that_has_been_deleted_is_told_from_one_that_never_was() -> No
         f"requests/{shard} at offset 70 (got 'r2')"
     )
     assert "begins at offset 70" in refusal(recording, "r1")
+
+
+def test_who_looks_for_it_is_told_how_far_the_search_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.audit.explain.requests._TELL_EVERY", 3)
+    shard = partition_for("a", SHARDS)
+    recording = recorded(request("a", f"r{number}", 10 + number) for number in range(8))
+    told: list[tuple[str, int, int]] = []
+    find(recording, "r7", "a", tell=lambda *what: told.append(what))
+    assert told == [(f"requests/{shard}", done, 8) for done in (0, 3, 6, 8)]
