@@ -28,7 +28,7 @@ _US: Final = 1_000_000
 _WARM_UP_US: Final = 30 * _US
 _WINDOW_US: Final = 60 * _US
 _EVERY_US: Final = 28_500_000  # a twentieth of what is left of ten minutes after the warm-up
-_MOMENTS: Final = 19
+MOMENTS_US: Final = tuple(_WARM_UP_US + number * _EVERY_US for number in range(1, 20))
 
 
 class Difference(NamedTuple):
@@ -43,10 +43,15 @@ def price(request: Request) -> int:
     return INPUT_PRICE * request.input_tokens + OUTPUT_PRICE * request.output_tokens
 
 
+def differences(answers: Sequence[Answer]) -> tuple[float, ...]:
+    """Return the difference of each of `MOMENTS_US`, for the requests of ten minutes."""
+    return tuple(_at(answers, moment) / _US for moment in MOMENTS_US)
+
+
 def difference(answers: Sequence[Answer]) -> Difference:
     """Return the two figures for the requests of ten minutes."""
-    found = [_at(answers, _WARM_UP_US + number * _EVERY_US) for number in range(1, _MOMENTS + 1)]
-    return Difference(max(found) / _US, sum(found) / len(found) / _US)
+    found = differences(answers)
+    return Difference(max(found), sum(found) / len(found))
 
 
 def _at(answers: Sequence[Answer], middle_us: int) -> int:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from streams.core.policy import Window
 from streams.simulate.published.deficit import DeficitRoundRobin
-from streams.simulate.published.difference import Difference, difference
+from streams.simulate.published.difference import Difference, difference, differences
 from streams.simulate.published.engine import Pool, Queue, Request, serve
 from streams.simulate.published.queues import Fifo, VirtualTokenCounter
 from streams.simulate.traces import ARENA, bundled, read_trace
@@ -52,6 +52,7 @@ class Outcome(NamedTuple):
     largest: float  # tokens a second at their price, as in `Difference`
     mean: float
     took_s: float  # until the last request was answered
+    moments: tuple[float, ...] = ()  # the difference at each of `MOMENTS_US`
 
 
 class Row(NamedTuple):
@@ -100,4 +101,4 @@ def outcome_of(given: Sequence[Request], queue: Queue, pool: Pool) -> Outcome:
     """Play the requests once."""
     answers = serve(given, queue, pool)
     largest, mean = difference(answers)
-    return Outcome(largest, mean, max(each.ended_us for each in answers) / 1_000_000)
+    return Outcome(largest, mean, max(each.ended_us for each in answers) / 1_000_000, differences(answers))
