@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from streams import pictures
@@ -23,7 +25,7 @@ _TITLES: Final = {
 }
 _MOST_PERCENT: Final = 200
 _MINUTE_MS: Final = 60_000
-_EVERY: Final = slice(1, None, 2)  # of the moments, up to the last: the file is half as large, and looks the same
+_LINE: Final = 100  # characters of the title
 
 
 def draw(comparison: Comparison, path: Path) -> None:
@@ -41,7 +43,8 @@ def draw(comparison: Comparison, path: Path) -> None:
         above.set_xlabel("minutes")
         figure.legend(*above.get_legend_handles_labels(), loc="outside right upper", title="tenant (weight)")
         _waits(figure.add_subplot(grid[-1]), comparison, drawn, tenants)
-        figure.suptitle(f"{visible(comparison.story.name)}: {comparison.story.title}", x=0.01, ha="left", fontsize=11)
+        title = fill(f"{visible(comparison.story.name)}: {comparison.story.title}", _LINE)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
         pictures.save(figure, path)
 
 
@@ -58,19 +61,24 @@ def _most_asked(comparison: Comparison) -> list[str]:
     return sorted(asked, key=lambda tenant: (-asked[tenant], tenant))[:DRAWN]
 
 
+def _thin(values: Sequence[int]) -> Sequence[int]:
+    """Return every other value and the last: the file is half as large, and looks the same."""
+    return values[::-2][::-1]
+
+
 def _against_the_ideal(axes: Axes, comparison: Comparison, outcome: Outcome, tenants: list[str]) -> None:
     """Draw what had been worked off by each moment, in percent of what the ideal had: 100 is fair, for large and small.
 
     A tenant's line begins when the ideal has given it a quantum for its weight: before, whole runs stand against drops.
     """
     story = comparison.story
-    moments = comparison.moments[_EVERY]
+    moments = _thin(comparison.moments)
     for number, tenant in enumerate(tenants):
         look = pictures.look(number)
         points = [
             (at_ms * story.compression / _MINUTE_MS, 100 * worked / ideal)
             for at_ms, worked, ideal in zip(
-                moments, outcome.worked[tenant][_EVERY], comparison.ideal[tenant][_EVERY], strict=True
+                moments, _thin(outcome.worked[tenant]), _thin(comparison.ideal[tenant]), strict=True
             )
             if ideal >= story.policy.quantum * story.weights[tenant]
         ]
@@ -106,7 +114,9 @@ def _waits(axes: Axes, comparison: Comparison, drawn: list[Outcome], tenants: li
             hatch="" if number else "////",
             label=_TITLES[outcome.scheduler],
         )
-    axes.set_yscale("log")
+    axes.set_yscale("log", subs=(2, 5))
+    for formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        formatter(lambda seconds, _: f"{seconds:,.10g}")
     axes.set_title("p95 wait, seconds (log)")
     axes.set_xticks(range(len(tenants)), [visible(tenant) for tenant in tenants], rotation=25, ha="right")
     axes.grid(visible=False, axis="x")

@@ -13,7 +13,9 @@ from streams.simulate.comparison import Comparison, compare
 from streams.simulate.contestants import CONTESTANTS
 from streams.simulate.document import document
 from streams.simulate.picture import draw
+from streams.simulate.scenarios.catalogue import SEED, find_scenario
 from streams.simulate.show import SHOWN, WIDTH, show, shown_tenants
+from streams.simulate.traces import bundled
 from streams.simulate.workload import Arrival
 from tests.unit.simulate.stories import small_story
 
@@ -111,6 +113,23 @@ def test_a_picture_without_ours_or_with_it_alone(figures: Comparison, tmp_path: 
     draw(replace(figures, outcomes=figures.outcomes[2:]), tmp_path / "others.svg")
     assert "fairstream" not in (tmp_path / "others.svg").read_text(encoding="utf-8").partition("<defs>")[2]
     assert "FIFO" not in (tmp_path / "ours.svg").read_text(encoding="utf-8")
+
+
+def test_a_picture_of_one_run(figures: Comparison, tmp_path: Path) -> None:
+    one = replace(figures.story, arrivals=figures.story.arrivals[:1], lasts_ms=None)
+    alone = compare(replace(one, arrivals=(one.arrivals[0]._replace(at_ms=0),)), CONTESTANTS)
+    draw(alone, tmp_path / "one.svg")
+    assert "p95 wait" in (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert "there is no bound to keep" in printed(alone)
+
+
+def test_the_picture_of_the_readme_is_what_the_command_draws() -> None:
+    """But for fonts, which are the machine's: so its words are looked at, and its size."""
+    told = find_scenario("meridian").story(SEED)
+    picture = bundled("meridian.svg").read_text(encoding="utf-8")
+    assert all(f">{tenant} ({weight})<" in picture for tenant, weight in told.weights.items())
+    assert f"meridian: {told.title}" in picture
+    assert len(picture) < 150_000
 
 
 def test_a_picture_of_many_tenants_draws_those_that_ask_for_most(figures: Comparison, tmp_path: Path) -> None:
