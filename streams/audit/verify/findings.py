@@ -25,6 +25,7 @@ CHECKS: Final = {
     "bound": "the gap between tenants that stay backlogged, and the bound on it",
     "shares": "what tenants that stay backlogged were given, and their part of it by weight",
     "rows": "the rows of the state topic, and what the journal adds up to",
+    "checkpoints": "their rows, and the hash that the journal gives for their step",
 }
 
 MOST: Final = 20  # of one check in one shard: what follows from one false record may be long

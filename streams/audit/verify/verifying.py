@@ -8,6 +8,7 @@ from heapq import merge
 from typing import Final
 
 from streams.audit.recording import Rec, Recording
+from streams.audit.verify.checkpoints import hold_checkpoints
 from streams.audit.verify.dispatches import Dispatches
 from streams.audit.verify.findings import Findings, Problem
 from streams.audit.verify.forwards import Forwards
@@ -65,6 +66,7 @@ def verify(
         progress(findings.looked_at["steps"])
     for shard in shards:
         shard.finish()
+        hold_checkpoints(recording, shard.shard, findings)
     spans = {shard.shard: shard.span for shard in shards}
     dispatches.finish(spans)
     refusals.finish(spans)
