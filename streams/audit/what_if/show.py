@@ -134,6 +134,8 @@ def _notes(found: WhatIf) -> list[str]:
             f"{interval.until_ms / 1_000:.1f} s after the first arrival: the longest time in which the same tenants "
             f"({visible(', '.join(found.contest.tenants))}) were backlogged all the time, as it happened."
         )
+    if traffic.shards > 1:
+        lines.append(f"The window is divided evenly over {traffic.shards} shards: weights divide what a shard has.")
     lines.append(
         f"All was done after {_seconds(found.happened.makespan_ms)} s; in the model after "
         f"{_seconds(found.model.makespan_ms)} s; what if: {_seconds(found.other.makespan_ms)} s."
