@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from streams.core.policy import Window
 from streams.simulate.published.deficit import DeficitRoundRobin
 from streams.simulate.published.difference import Difference, difference, differences
-from streams.simulate.published.engine import Pool, Queue, Request, serve
+from streams.simulate.published.engine import Answer, Pool, Queue, Request, serve
 from streams.simulate.published.queues import Fifo, VirtualTokenCounter
 from streams.simulate.traces import ARENA, bundled, read_trace
 
@@ -78,7 +78,7 @@ def reproduce(schedulers: Iterable[Scheduler] = SCHEDULERS, done: Callable[[], N
     given = requests()
 
     def play(scheduler: Scheduler, pool: Pool) -> Outcome:
-        outcome = outcome_of(given, scheduler.make(), pool)
+        outcome = outcome_of(serve(given, scheduler.make(), pool))
         done()
         return outcome
 
@@ -97,8 +97,7 @@ def reproduce(schedulers: Iterable[Scheduler] = SCHEDULERS, done: Callable[[], N
 RUNS: Final = 1 + len(NEARBY) + len(ELSEWHERE)
 
 
-def outcome_of(given: Sequence[Request], queue: Queue, pool: Pool) -> Outcome:
-    """Play the requests once."""
-    answers = serve(given, queue, pool)
+def outcome_of(answers: Sequence[Answer]) -> Outcome:
+    """Return what one play came to."""
     largest, mean = difference(answers)
     return Outcome(largest, mean, max(each.ended_us for each in answers) / 1_000_000, differences(answers))
