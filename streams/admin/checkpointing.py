@@ -35,7 +35,8 @@ _ID_DIGITS: Final = 16
 # more, since the next transaction waits. It has two offsets there: its record's, and its marker's.
 _ONE_STEP: Final = 2
 
-Between = Callable[[], object]  # is called after each row; may pause, and may raise to give up
+# Is called after each row, and told whether it is one that was written meanwhile; may pause, and may raise to give up.
+Between = Callable[[bool], object]
 
 
 class Last(NamedTuple):
@@ -60,7 +61,7 @@ def last_of(kafka: KafkaSettings, consumer: Consumer, shard: int) -> Last | None
 
 
 def write_checkpoint(
-    kafka: KafkaSettings, shard: int, *, between: Between = lambda: None, filled: bool = False
+    kafka: KafkaSettings, shard: int, *, between: Between = lambda _late: None, filled: bool = False
 ) -> Foot | None:
     """Write a checkpoint of what a shard's state is now, and return its foot; None if it has no state yet.
 
@@ -90,7 +91,7 @@ def write_checkpoint(
         )
         sink = _Sink(kafka, names.checkpoints, shard)
         head = sink.put(encode_part(copy.head()))
-        for chunk in copy.chunks(_pairs(consumer, names.state, shard, between)):
+        for chunk in copy.chunks(_pairs(consumer, names.state, shard, state_end, between)):
             sink.put(chunk)
         foot = copy.foot(head)
         sink.put(encode_part(foot))
@@ -114,11 +115,12 @@ def shards_to_copy(kafka: KafkaSettings, asked: Sequence[int] | None) -> Sequenc
     return sorted({*asked}) if asked else shards
 
 
-def _pairs(consumer: Consumer, topic: str, shard: int, between: Between) -> Iterator[Pair]:
+def _pairs(consumer: Consumer, topic: str, shard: int, end: int, between: Between) -> Iterator[Pair]:
+    """Yield the rows to the end as it is when it is reached: what stood at an earlier one may be compacted by then."""
     deadline = clock.monotonic() + _READ_S
     for message in read_to_end(consumer, topic, shard):
         yield message.key() or b"", message.value()
-        between()
+        between((message.offset() or 0) >= end)
         if clock.monotonic() > deadline:
             raise Unavailable(f"{topic}, partition {shard}: not read within {_READ_S:g} s")
 

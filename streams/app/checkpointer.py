@@ -131,12 +131,17 @@ class Turns:
         self._rows = 0
         self._begun = clock.monotonic()
 
-    def __call__(self) -> None:
-        """Raises `OwnershipLost` if it is to stop."""
+    def __call__(self, late: bool) -> None:  # noqa: FBT001 - what `Between` is told
+        """Rest, but not after a `late` row: what is written meanwhile must be read faster than it is written.
+
+        Raises `OwnershipLost` if it is to stop.
+        """
         self._rows += 1
         if self._rows % _SLICE:
             return
         if self._should_stop():
             raise OwnershipLost("the process ends while it writes a checkpoint")
+        if late:
+            return
         self._pause(min(_LONGEST_REST_S, _REST * (clock.monotonic() - self._begun)))
         self._begun = clock.monotonic()

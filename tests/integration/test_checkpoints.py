@@ -55,7 +55,7 @@ def wait_for_some(here: Deployment, number: int) -> None:
 def leave_one_unfinished(here: Deployment) -> None:
     """As a process does that is killed while it writes: a head, and no foot."""
 
-    def killed() -> None:
+    def killed(_late: bool) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -53,9 +53,9 @@ def test_one_that_was_given_up_is_tried_again_before_the_interval_and_not_at_onc
     assert due(None, 9, now_ms, HOUR_MS), "there is none at all"
 
 
-def call_often(turns: Turns) -> None:
+def call_often(turns: Turns, *, late: bool = False) -> None:
     for _ in range(1_000):
-        turns()
+        turns(late)
 
 
 def test_steps_have_most_of_the_time() -> None:
@@ -64,12 +64,15 @@ def test_steps_have_most_of_the_time() -> None:
     call_often(turns)
     assert len(pauses) == 5
     assert all(0 < pause <= 0.02 for pause in pauses)
+    call_often(turns, late=True)
+    assert len(pauses) == 5, "the end must be reached, however much is written meanwhile"
 
 
 def test_the_end_of_the_process_ends_a_copy() -> None:
     turns = Turns(lambda: True, lambda _: None)
-    with pytest.raises(OwnershipLost):
-        call_often(turns)
+    for late in (False, True):
+        with pytest.raises(OwnershipLost):
+            call_often(turns, late=late)
 
 
 class Kafka:
