@@ -111,6 +111,11 @@ class Tape:
         self.report(at_ms + lasts_ms, run_id, SUCCEEDED, tokens=tokens, tenant=tenant)
         self.step(at_ms + lasts_ms, settles=[settled(run_id, tokens=tokens, tenant=tenant)])
 
+    @staticmethod
+    def ms(at_ms: int) -> int:
+        """Return a moment as it stands in a request: ms since the epoch."""
+        return BEGIN_MS + at_ms
+
     def write(self, topic: str, at_ms: int, value: bytes) -> int:
         records = self.recording.topics.setdefault((topic, 0), [])
         records.append(Rec(len(records), BEGIN_MS + at_ms, b"key", value))
