@@ -5,8 +5,8 @@ run has not been dispatched (`streams.core.run_view`). So an explanation holds a
 does not.
 
 Rooms: `requests` finds the run; `watching` follows it through the steps; `parts` says what its time is divided into;
-`meanwhile` who was served, and `curve` how its tenant stood. `explanation` is the result; `story`, `tables`, `document`
-and `picture` show it.
+`meanwhile` who was served, and `curve` how its tenant stood. `explanation` is the result, a `life` its middle; `story`
+over `sentences`, `document` and `picture` show it.
 """
 
 from streams.audit.explain.document import document

@@ -99,6 +99,7 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
         "deficit_before": attempt.deficit_before,
         "deficit_after": attempt.deficit_before - attempt.estimate,
         "waited_ms": attempt.waited,
+        "waited_last": attempt.waited_last,
         "took_ms": parts.added(attempt.took),
         "ended": _plain(attempt.ended),
         "outcome": attempt.outcome,

@@ -47,6 +47,7 @@ class Attempt:
     estimate: int  # tokens
     deficit_before: int  # tokens of its flow, just before the charge
     waited: dict[str, int]  # part -> ms, since the run came or the last attempt ended
+    waited_last: str  # the part that its dispatch ended; "": it came back, and went, by one and the same step
     reports: list[Report] = field(default_factory=list)
     took: dict[str, int] = field(default_factory=dict)  # part -> ms, from the dispatch until it ended, or its run did
     ended: Moment | None = None  # its account was closed

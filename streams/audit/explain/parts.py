@@ -92,6 +92,24 @@ WORDS: Final[Mapping[str, str]] = {
     SETTLING: "until the end was taken in",
 }
 
+# What ended a wait whose last part was this one, after "when ...". The others end in no dispatch.
+ENDS: Final[Mapping[str, str]] = {
+    INTAKE: "it was taken in",
+    OUTAGE: "the shard had a scheduler again",
+    waiting.DELAYED: "the time that it asked for had come",
+    BACKOFF: "the pause was over",
+    waiting.PAUSED: "its tenant was paused no longer",
+    waiting.CAP_RUNS: "its tenant had a run less in flight",
+    waiting.CAP_TOKENS: "its tenant had room for its tokens",
+    run_view.OWN: "the runs before it had gone, or were no longer wanted",
+    waiting.TURN: "its tenant's turn had come",
+    waiting.CLASS: "the turn of its class had come",
+    waiting.WINDOW_RUNS: "a place in the window came free",
+    waiting.WINDOW_TOKENS: "the window had room for its tokens",
+    waiting.VISIT: "the next step went on",
+    "": "it had come back",
+}
+
 
 def waited_ms(parts: Mapping[str, int]) -> int:
     """Return how much of it nobody worked on the run, in ms."""

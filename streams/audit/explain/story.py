@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from streams.audit.explain import parts
 from streams.audit.explain.life import CANCELLED
-from streams.audit.explain.words import counted, listed, moment, percent, span
+from streams.audit.explain.sentences import (
+    its_cost,
+    its_tenant,
+    its_tries,
+    what_changed,
+    what_ended_it,
+    where_it_went,
+    who_went,
+)
+from streams.audit.explain.words import counted, listed, moment, span
 from streams.core.inputs import FAILED, SUCCEEDED
-from streams.core.run_view import OF_CLASS, OF_TENANT
 from streams.errors import visible
 
 if TYPE_CHECKING:
     from streams.audit.explain.explanation import Explanation
     from streams.audit.explain.life import Answer, Life
-    from streams.audit.explain.meanwhile import Served
-    from streams.core.inputs import Submit
-    from streams.core.run_view import CostView
-
-_NAMED: Final = 3  # parts, and tenants, that the story tells of
 
 
 def tell(explanation: Explanation) -> list[str]:
@@ -78,13 +81,14 @@ def _lived(name: str, explanation: Explanation, life: Life) -> Iterator[str]:
     yield f"{name} {_summary(life, waited, divided)}"
     yield _arrival(life, explanation.shard)
     if waited:
-        yield _where_it_went(divided, waited)
+        yield where_it_went(divided, waited) + what_ended_it(life)
     served = life.served
     if any(each.runs for each in served):
-        yield _meanwhile(served, explanation.tenant, life)
-    yield from _tenant(explanation.tenant, life)
-    yield _cost(life)
-    yield from _disturbances(life)
+        yield who_went(served, explanation.tenant, life)
+    yield from its_tenant(explanation.tenant, life)
+    yield from its_tries(life)
+    yield its_cost(life)
+    yield from what_changed(life)
     yield from _still_waiting(life)
 
 
@@ -131,92 +135,6 @@ def _arrival(life: Life, shard: int) -> str:
     )
     told = [f"{counted(runs, 'run')} {whose} ({counted(tokens, 'token')})" for runs, tokens, whose in waiting if runs]
     return f"{begin} and found {listed(told)} waiting." if told else f"{begin} and found nothing else waiting."
-
-
-def _where_it_went(divided: dict[str, int], waited: int) -> str:
-    waits = sorted(((ms, part) for part, ms in divided.items() if part in parts.WAITS), key=lambda each: -each[0])
-    told = [f"{span(ms)} ({ms / waited:.0%}) {parts.WORDS[part]}" for ms, part in waits[:_NAMED]]
-    rest = sum(ms for ms, _ in waits[_NAMED:])
-    if rest:
-        told.append(f"{span(rest)} in other ways")
-    return f"Of the wait, it spent {listed(told)}."
-
-
-def _meanwhile(served: list[Served], tenant: str, life: Life) -> str:
-    runs = sum(each.runs for each in served)
-    own = [each for each in served if each.tenant == tenant and each.class_ == life.class_]
-    others = [each for each in served if each not in own and each.runs]
-    told = [_share(each, visible(each.tenant), life) for each in others[:_NAMED]]
-    if len(others) > _NAMED:
-        rest = sum(each.share_ppm for each in others[_NAMED:])
-        told.append(f"{counted(len(others) - _NAMED, 'other tenant')} {percent(rest)}")
-    told += [_share(each, "its own tenant", life) for each in own]
-    return f"Meanwhile {counted(runs, 'run')} went before it; of their tokens {listed(told)}."
-
-
-def _share(each: Served, name: str, life: Life) -> str:
-    stated = f"weight {each.weight}" if each.weight is not None else "new"
-    if each.class_ != life.class_:
-        stated = f"class {visible(each.class_)}"
-    elif each.stated_share_ppm:
-        of = " of its class" if len(life.arrival.classes) > 1 else ""
-        stated += f", stated share {percent(each.stated_share_ppm)}{of}"
-    return f"{name} got {percent(each.share_ppm)} ({stated})"
-
-
-def _tenant(tenant: str, life: Life) -> Iterator[str]:
-    if life.deficit < 0:
-        yield f"When it came, {visible(tenant)} owed {-life.deficit:,} tokens, which its rounds had to pay first."
-    if not life.attempts or life.attempts[0].round == life.round:
-        return
-    rounds = counted(life.attempts[0].round - life.round, "round")
-    quantum, weight = life.arrival.shard.quantum, life.rules.weight
-    if life.rules.group is not None or life.ahead is None:
-        yield f"It went {rounds} after it came."
-        return
-    yield (
-        f"A round gave its tenant {quantum * weight:,} tokens (quantum {quantum:,} times weight {weight}), and before "
-        f"it stood {life.ahead.tokens:,} tokens of its own: it went {rounds} after it came."
-    )
-
-
-def _cost(life: Life) -> str:
-    estimate = f"It was estimated at {counted(life.estimate, 'token')}, {_source(life.cost, life.asked.submit)}"
-    costs = [each.actual for each in life.attempts if each.actual is not None]
-    if not costs:
-        return f"{estimate}."
-    said = "" if all(each.reported for each in life.attempts if each.actual is not None) else " (no usage was reported)"
-    attempts = "" if len(costs) == 1 else f" over {counted(len(costs), 'attempt')}"
-    ratio = f", {sum(costs) / life.estimate:.1f} times that" if sum(costs) != life.estimate else ""
-    return f"{estimate}; it cost {sum(costs):,}{attempts}{ratio}{said}."
-
-
-def _source(cost: CostView, submit: Submit) -> str:
-    """Say where an estimate comes from, as `streams.core.estimator` decides it."""
-    bound = f", within its max_tokens {submit.max_tokens:,}" if submit.max_tokens is not None else ""
-    if submit.estimate is not None and cost.source == "hint":
-        return f"as its request said{bound}"
-    if submit.estimate is not None and cost.source == "max":
-        bound = f" or the {submit.estimate:,} of its request, if that is more{bound}"
-    prior = {OF_CLASS: "the default of its class", OF_TENANT: "the mean of its tenant's other workflows"}.get(
-        cost.prior_from, "the mean of its workflow over all tenants"
-    )
-    if not cost.count:
-        return f"from {prior} ({cost.prior:,}), its tenant having no history of that workflow{bound}"
-    return (
-        f"from {counted(cost.count, 'run')} of that workflow of its tenant (mean {cost.mean:,}) and, as "
-        f"{counted(cost.prior_runs, 'run')} more, {prior} ({cost.prior:,}){bound}"
-    )
-
-
-def _disturbances(life: Life) -> Iterator[str]:
-    if life.outages:
-        away = sum(outage.end_ms - outage.begin_ms for outage in life.outages)
-        times = counted(len(life.outages), "time")
-        yield f"The shard changed hands {times} meanwhile, and had no scheduler for {span(away)}."
-    if life.policies:
-        names = listed([f"{visible(each.name)} v{each.version} (step {each.moment.step})" for each in life.policies])
-        yield f"The policy was changed meanwhile: {names}."
 
 
 def _still_waiting(life: Life) -> Iterator[str]:

@@ -252,10 +252,17 @@ class Watcher:
                 estimate=own.estimate,
                 deficit_before=own.deficit_before,
                 waited=parts.added(life.waiting),
+                waited_last=self._last_part(step, life, moment),
             )
             life.waiting = {}
             life.attempts.append(attempt)
             life.departure = step.core.snapshot()
+
+    def _last_part(self, step: ReplayedStep, life: Life, moment: Moment) -> str:
+        """Return the part of the wait that a dispatch by this step ends."""
+        if step.entry.takeover and (life.accepted == moment or self._part != IN_FLIGHT):
+            return parts.OUTAGE
+        return parts.INTAKE if life.accepted == moment else self._part
 
     # --- how it stands
 

@@ -29,6 +29,7 @@ def told(shard: Watched) -> dict[str, int]:
 
 
 def test_every_part_has_words_and_is_told_once() -> None:
+    assert set(parts.ENDS) == {*parts.WAITS, ""} - {run_view.OVERDUE, parts.HANDOVER, parts.UNHEARD}
     assert set(parts.WORDS) == set(parts.PARTS)
     assert len(parts.PARTS) == len(set(parts.PARTS))
     assert {*waiting.SKIPS, run_view.OWN, run_view.OVERDUE} - {waiting.NOTHING} <= set(parts.WAITS)
@@ -78,6 +79,7 @@ def test_earlier_runs_of_its_own_tenant() -> None:
     shard.finish(shard.dispatches[0], after_ms=70)
     shard.finish(shard.dispatches[1], after_ms=80)
     assert told(shard) == {"own": 70, "window_runs": 80}
+    assert shard.life().attempts[0].waited_last == "window_runs"
 
 
 def test_the_turns_of_others_and_a_full_window() -> None:
@@ -113,6 +115,7 @@ def test_the_caps_of_its_tenant_hold_it_back_wherever_it_stands() -> None:
     shard.finish(shard.dispatches[0], after_ms=10)
     shard.finish(shard.dispatches[1], after_ms=20)
     assert told(shard) == {"cap_runs": 30}
+    assert shard.life().attempts[0].waited_last == "cap_runs"
 
 
 def test_the_cap_of_tokens() -> None:
@@ -139,6 +142,7 @@ def test_the_time_it_asked_for() -> None:
     shard.submit("a", "r", not_before_ms=shard.now_ms + 500)
     shard.step(after_ms=510)
     assert told(shard) == {"delayed": 510}
+    assert shard.life().attempts[0].waited_last == "delayed"
 
 
 def test_the_pause_after_an_attempt_that_failed() -> None:
@@ -149,6 +153,7 @@ def test_the_pause_after_an_attempt_that_failed() -> None:
     life = shard.life()
     assert divided(life) == {"backoff": 55, "running": 100}
     assert [attempt.waited for attempt in life.attempts] == [{}, {"backoff": 55}]
+    assert [attempt.waited_last for attempt in life.attempts] == [parts.INTAKE, parts.BACKOFF]
 
 
 def test_an_attempt_that_nobody_took_up() -> None:
@@ -178,6 +183,16 @@ def test_a_time_without_owner_is_the_outage_whatever_else_held_it_back() -> None
     life = shard.life()
     assert divided(life) == {"outage": 300, "window_runs": 10}
     assert [(each.end_ms - each.begin_ms, each.epoch) for each in life.outages] == [(300, 2)]
+
+
+def test_a_new_owner_that_dispatches_at_once_has_ended_the_outage() -> None:
+    shard = Watched(make_policy(runs=1, rules={"a": TenantRules(max_runs_in_flight=1)}))
+    shard.submit("a", "first")
+    shard.submit("a", "r")
+    shard.step(Takeover(2), make_report(shard.dispatches[0], tokens=1), after_ms=300)
+    life = shard.life()
+    assert divided(life) == {"outage": 300}
+    assert life.attempts[0].waited_last == parts.OUTAGE
 
 
 def test_what_came_while_nobody_was_there_waited_for_an_owner() -> None:

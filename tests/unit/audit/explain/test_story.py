@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from streams.audit.explain.story import tell
-from streams.core.inputs import FAILED, STARTED, SUCCEEDED, Takeover
+from streams.core.inputs import FAILED, RETURNED, STARTED, SUCCEEDED, Takeover
 from streams.core.policy import Estimates, Leases, Limits, TenantRules
 from tests.builders import make_cancel, make_policy, make_report
 from tests.unit.audit.explain.watched import Watched
@@ -41,7 +41,8 @@ def test_a_run_that_waited_and_succeeded() -> None:
     )
     assert went == (
         "Of the wait, it spent 3.0 s (75%) behind earlier runs of its own tenant, 1.0 s (25%) for a place in the "
-        "window, being next and 10 ms (0%) for a worker to take it up, once dispatched."
+        "window, being next and 10 ms (0%) for a worker to take it up, once dispatched. It was dispatched by step 8, "
+        "when a place in the window came free."
     )
     assert meanwhile == (
         "Meanwhile 3 runs went before it; of their tokens z got 66.7 % (weight 3, stated share 75.0 %) and its own "
@@ -168,6 +169,36 @@ def test_why_it_failed_at_its_second_attempt() -> None:
     assert story(shard)[-1] == (
         "It was estimated at 100 tokens, as its request said; it cost 130 over 2 attempts, 1.3 times that (no usage "
         "was reported)."
+    )
+
+
+def test_each_attempt_that_came_to_nothing_is_told() -> None:
+    shard = Watched(make_policy(leases=replace(LEASES, max_attempts=5)))
+    shard.submit("a", "r")
+    shard.report(FAILED, retryable=True, after_ms=10)
+    shard.step(after_ms=50)
+    shard.report(RETURNED, attempt=2, after_ms=10)  # and it goes again by the same step
+    shard.step(after_ms=1_000)  # nobody takes it up
+    shard.step(after_ms=50)
+    shard.report(STARTED, attempt=4, after_ms=10)
+    assert said(shard, "It was dispatched") == (
+        "It was dispatched 4 times: attempt 1 failed at w1 (boom), attempt 2 was returned by w1 and attempt 3 was "
+        "taken up by no worker."
+    )
+    assert shard.life().attempts[2].waited_last == ""
+    shard.step(after_ms=1_000)
+    shard.step(after_ms=50)
+    assert said(shard, "It was dispatched").endswith("attempt 3 was taken up by no worker and 1 more came to nothing.")
+
+
+def test_an_attempt_that_fell_silent_is_told_with_its_worker() -> None:
+    shard = Watched(make_policy(leases=LEASES))
+    shard.submit("a", "r")
+    shard.report(STARTED, after_ms=10)
+    shard.step(after_ms=1_000)
+    shard.step(after_ms=50)
+    assert said(shard, "It was dispatched") == (
+        "It was dispatched 2 times: attempt 1 was taken up by w1, and its lease ran out."
     )
 
 
