@@ -1,7 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from streams.demo import DemoOptions, entry
-from streams.errors import NotInstalled
+from streams.errors import ConfigError, NotInstalled
 
 
 def test_nothing_is_missing_here() -> None:
@@ -28,3 +30,12 @@ def test_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(entry, "_installed", lambda _: False)
     with pytest.raises(NotInstalled, match=r"pip install 'fairstream\[client,scheduler,local\]'"):
         entry.run_demo(DemoOptions())
+
+
+def test_nothing_is_exported_onto_something(tmp_path: Path) -> None:
+    DemoOptions(export=tmp_path)
+    DemoOptions(export=tmp_path / "new")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    for taken in (tmp_path, tmp_path / "file"):
+        with pytest.raises(ConfigError, match="is not empty"):
+            DemoOptions(export=taken)

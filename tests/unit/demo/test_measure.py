@@ -1,3 +1,4 @@
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -28,6 +29,29 @@ def test_fifo_gets_the_arrivals_as_they_were_not_as_they_were_planned(story: Sto
     moved = [arrival._replace(at_ms=arrival.at_ms + 500) for arrival in story.arrivals]
     assert figures.fifo_waits == waits(play(moved, Fifo(), slots=story.slots))
     assert figures.waits["big"].p50 == waits(as_served(story.arrivals, records, BEGIN_MS))["big"].p50 - 500
+
+
+def test_fifo_gets_the_durations_as_they_were_not_as_they_were_planned(story: Story, records: Records) -> None:
+    records.reports = [
+        report._replace(at_ms=report.at_ms + 40) if report.status == SUCCEEDED else report for report in records.reports
+    ]
+    figures = measure(story, records, accounts(story, records), BEGIN_MS)
+    slower = [arrival._replace(duration_ms=arrival.duration_ms + 40) for arrival in story.arrivals]
+    assert figures.fifo_waits == waits(play(slower, Fifo(), slots=story.slots))
+
+
+def test_fifos_shares_are_of_the_same_time_and_the_same_tokens_divided_otherwise(
+    story: Story, records: Records
+) -> None:
+    figures = measure(story, records, accounts(story, records), BEGIN_MS)
+    assert figures.contest is not None
+    fifo = play(story.arrivals, Fifo(), slots=story.slots)
+    handed_out: Counter[str] = Counter()
+    for run in fifo:
+        if figures.contest.interval.contains(run.decided_ms):
+            handed_out[run.arrival.tenant] += run.arrival.tokens
+    assert {tenant: share.observed for tenant, share in figures.fifo_shares.items() if share.observed} == handed_out
+    assert figures.fifo_shares["big"].observed != figures.shares["big"].observed
 
 
 def test_requests_count_in_the_order_of_their_topic(story: Story, records: Records) -> None:
