@@ -1,5 +1,6 @@
 import gc
 import weakref
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -114,6 +115,19 @@ def test_no_record_whatever_it_holds_stops_the_shard(value: bytes, key: bytes | 
         assert len(intake.unreadable) + len(intake.requests) + len(intake.completions) == 1
 
 
+def test_what_the_topics_do_not_tell_is_noted_for_whoever_replays_it() -> None:
+    headless = replace(request(5), headers=unread.mark(unread.HEADERS, "not UTF-8"))
+    rest = replace(request(19), headers=unread.mark(unread.BATCH, "not snappy"))
+    astray = replace(request(20, tenant_of(1, 2)), headers=((FORWARDED, b"here"),))
+    tenant = tenant_of(0, 2)
+    batch = requests(request(3, tenant), headless, FakeRecord(7, b"{"), request(8, tenant), rest, astray)
+    intake = Reader(NAMES, 0, 2).read([batch], {})
+    assert intake.unread == [("requests", 5, 5), ("requests", 9, 19)]
+    assert [each.record.offset for each in intake.unreadable] == [5, 7, 19, 20], "the others can be seen to be so"
+    assert READER.read([requests(rest)], {"requests": 2}).unread == [("requests", 3, 19)]
+    assert READER.read([requests(rest)], {"requests": 19}).unread == []
+
+
 def with_limits(shards: int = 1, **stated: int) -> Reader:
     limits = TopicLimits(NAMES, lambda: {getattr(NAMES, topic): most for topic, most in stated.items()})
     limits.refresh()
@@ -142,6 +156,7 @@ def test_what_is_too_large_to_be_forwarded_is_set_aside(source: Source) -> None:
     assert intake.forwards == []
     assert [(each.record.offset, each.error.field) for each in intake.unreadable] == [(4, "value")]
     assert intake.counts == {UNREADABLE: 1}
+    assert intake.unread == [(source.value, 4, 4)], "the limit is nowhere in the topics"
     assert len(with_limits(2, **{source.value: OVERHEAD_BYTES + 4_096}).read([batch], {}).forwards) == 1
 
 
