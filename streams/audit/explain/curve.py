@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-MAX_POINTS: Final = 400
+MAX_POINTS: Final = 256
 MAX_SLICES: Final = 256
 
 

@@ -70,8 +70,8 @@ def its_tenant(tenant: str, life: Life) -> Iterator[str]:
         yield f"It went {rounds} after it came."
         return
     yield (
-        f"A round gave its tenant {quantum * weight:,} tokens (quantum {quantum:,} times weight {weight}), and before "
-        f"it stood {life.ahead.tokens:,} tokens of its own: it went {rounds} after it came."
+        f"A round then gave its tenant {quantum * weight:,} tokens (quantum {quantum:,} times weight {weight}), and "
+        f"before it stood {life.ahead.tokens:,} tokens of its own: it went {rounds} after it came."
     )
 
 

@@ -49,8 +49,8 @@ def test_a_run_that_waited_and_succeeded() -> None:
         "tenant got 33.3 % (weight 1, stated share 25.0 %)."
     )
     assert rounds == (
-        "A round gave its tenant 100 tokens (quantum 100 times weight 1), and before it stood 100 tokens of its own: "
-        "it went 2 rounds after it came."
+        "A round then gave its tenant 100 tokens (quantum 100 times weight 1), and before it stood 100 tokens of its "
+        "own: it went 2 rounds after it came."
     )
     assert cost == "It was estimated at 100 tokens, as its request said; it cost 150, 1.5 times that."
 
