@@ -1,4 +1,4 @@
-"""The comparison for people (tables of at most 110 columns) and for programs (JSON)."""
+"""The comparison for people (tables of at most 110 columns, or of 80 where there is no more room) and for programs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from streams.audit.what_if.rules import RULES
+from streams.audit.what_if.traffic import OUTSIDE
 from streams.errors import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -29,7 +30,8 @@ def show(found: WhatIf, console: Console) -> None:
     """Print what would have been, beside what was."""
     console.print(_headline(found))
     console.print(_shares(found))
-    console.print(Padding(_waits(found), (1, 0)))
+    for names in [_WAITS] if console.width >= WIDTH else [_WAITS[:2], _WAITS[2:]]:
+        console.print(Padding(_waits(found, names), (1, 0)))
     console.print(Text("\n".join(_notes(found)), style="dim"))
 
 
@@ -99,14 +101,14 @@ def _shares(found: WhatIf) -> Table:
     return table
 
 
-def _waits(found: WhatIf) -> Table:
+def _waits(found: WhatIf, names: Sequence[str]) -> Table:
     table = _table()
-    for name in _WAITS:
+    for name in names:
         for title in (f"{name} wait\nhappened", "\nmodel", "\nwhat if"):
             table.add_column(title, justify="right", no_wrap=True)
     for tenant in _shown(found):
         sides = (found.happened.waits.get(tenant), found.model.waits.get(tenant), found.other.waits.get(tenant))
-        cells = [_seconds(getattr(side, name)) if side else "" for name in _WAITS for side in sides]
+        cells = [_seconds(getattr(side, name)) if side else "" for name in names for side in sides]
         table.add_row(Text(visible(tenant)), *cells)
     return table
 
@@ -122,7 +124,7 @@ def _table(*titles: str) -> Table:
 def _notes(found: WhatIf) -> list[str]:
     traffic, off = found.traffic, found.distance
     lines = ["Waits go from the request to the start of its run, in seconds."]
-    others = len(_tenants(found)) - len(_shown(found))
+    others = len(_known(found)) - len(_shown(found))
     if others:
         lines.append(f"{others:,} more tenants, of fewer tokens, are not shown; --json has them.")
     if found.contest is None:
@@ -152,8 +154,12 @@ def _notes(found: WhatIf) -> list[str]:
         f"{found.handover_ms} ms (--handover)."
     )
     left = _totals(traffic.left_out)
+    outside = left.pop(OUTSIDE, 0)
+    if outside:
+        lines.append(f"Left out, since they arrived before or after: {outside:,} runs.")
     if left:
-        lines.append("Left out, since nobody knows their cost: " + ", ".join(f"{n:,} {why}" for why, n in left.items()))
+        whys = ", ".join(f"{runs:,} {why}" for why, runs in left.items())
+        lines.append(f"Left out, since nobody knows what they would have cost: {whys}.")
     if found.other.waiting:
         lines.append(f"Never begun, their tenants being paused: {sum(found.other.waiting.values()):,} runs.")
     if traffic.steps_cut:
@@ -167,10 +173,20 @@ def _tenants(found: WhatIf) -> list[str]:
     return [*played, *(tenant for tenant in found.traffic.left_out if tenant not in played)]
 
 
+def _known(found: WhatIf) -> list[str]:
+    """Return those of whom there is something in the interval."""
+    left_out = found.traffic.left_out
+    return [
+        tenant
+        for tenant in _tenants(found)
+        if tenant in found.happened.tokens or left_out.get(tenant, {}).keys() - {OUTSIDE}
+    ]
+
+
 def _shown(found: WhatIf) -> list[str]:
-    tokens = found.happened.tokens
-    chosen = set(sorted(_tenants(found), key=lambda tenant: -tokens.get(tenant, 0))[:_SHOWN])
-    return [tenant for tenant in _tenants(found) if tenant in chosen]
+    known, tokens = _known(found), found.happened.tokens
+    chosen = set(sorted(known, key=lambda tenant: -tokens.get(tenant, 0))[:_SHOWN])
+    return [tenant for tenant in known if tenant in chosen]
 
 
 def _weights(found: WhatIf, tenant: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from streams.cli import options
 from streams.cli.audit import source
-from streams.cli.output import remark, say_json
+from streams.cli.output import counted, remark, say_json
 from streams.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -66,8 +67,13 @@ def what_if(
         window=window,
         weights=parse_weights(weights or []),
     )
-    record = read_record(source.recording(kafka, prefix, kafka_config, directory))
-    found = compare(make_traffic(record, source.ms(since), source.ms(until)), change, handover_ms=handover)
+    with _busy("reading the record"):
+        record = read_record(source.recording(kafka, prefix, kafka_config, directory))
+        traffic = make_traffic(record, source.ms(since), source.ms(until))
+    with _busy(
+        f"playing {counted(len(traffic.arrivals), 'run')} under the rules that were, and under the changed ones"
+    ):
+        found = compare(traffic, change, handover_ms=handover)
     if picture is not None:
         from streams.audit.what_if.picture import draw
 
@@ -83,6 +89,14 @@ def what_if(
     console = Console(highlight=False, markup=False)
     # What is no terminal would be taken for one of 80 columns.
     show(found, console if sys.stdout.isatty() else Console(width=WIDTH, highlight=False, markup=False))
+
+
+def _busy(doing: str) -> AbstractContextManager[object]:
+    """Say on a terminal what takes so long, while it does."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.status(doing) if console.is_terminal else nullcontext()
 
 
 def parse_weights(given: list[str]) -> dict[str, int]:

@@ -215,6 +215,25 @@ def test_of_many_tenants_those_with_most_tokens_are_shown() -> None:
     assert "5 more tenants" in text
 
 
+def test_on_a_narrow_terminal_no_number_is_cut() -> None:
+    found = played(Change(weights={"modest": 3}))
+    wide, narrow = shown(found), shown(found, width=80)
+    assert "…" not in narrow
+    tables = narrow.split("Waits go")[0]
+    assert [tables.count(f"{name} wait") for name in ("first", "p50", "p95", "longest")] == [1, 1, 1, 1]
+    assert len(narrow.splitlines()) > len(wide.splitlines())
+
+
+def test_who_arrived_outside_is_counted_and_not_listed() -> None:
+    tape = Tape()
+    tape.served(0, "early", tenant="before")
+    tape.served(1_000, "r")
+    traffic = make_traffic(read_record(tape.recording), since_ms=tape.ms(500))
+    text = shown(compare(traffic, Change(fifo=True)))
+    assert "Left out, since they arrived before or after: 1 runs." in text
+    assert "before " not in text.split("Waits go")[0]
+
+
 def test_names_that_others_chose_are_not_obeyed() -> None:
     tape = Tape()
     tape.served(0, "r", tenant="[red]a\x1b[2J")
@@ -223,8 +242,8 @@ def test_names_that_others_chose_are_not_obeyed() -> None:
     assert "\x1b" not in text
 
 
-def shown(found: WhatIf) -> str:
-    console = Console(file=StringIO(), width=110, highlight=False)
+def shown(found: WhatIf, width: int = 110) -> str:
+    console = Console(file=StringIO(), width=width, highlight=False)
     show(found, console)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
