@@ -23,6 +23,13 @@ def shards_of_dispatches(here: Deployment) -> list[int]:
     return [decode_dispatch(seen.value).shard for seen in read_topic(here.servers, here.names.dispatch)]
 
 
+def last_value(here: Deployment, key: bytes) -> bytes:
+    """What stood in a row of the state before it was deleted."""
+    values = [seen.value for seen in read_topic(here.servers, here.names.state) if seen.key == key and seen.value]
+    return values[-1]
+
+
+SHARD_ROW = b'[1,"shard"]'
 BROKEN = b"[99,1]"  # of a version that nobody has written yet
 
 
@@ -32,11 +39,11 @@ def test_a_shard_that_cannot_be_read_is_refused_and_comes_back_when_it_is_repair
     here = deploy(kafka.bootstrap, prefix, tmp_path, shards=3)
     producer = make_producer(here.servers)
 
-    def write(value: bytes | None) -> None:
-        producer.produce(here.names.state, value, b'[1,"shard"]', 1)
+    def write(key: bytes, value: bytes | None) -> None:
+        producer.produce(here.names.state, value, key, 1)
         assert producer.flush(30) == 0
 
-    write(BROKEN)
+    write(SHARD_ROW, BROKEN)
     # More than the inbox holds, on the shard that takes nothing: they must hold up nobody.
     tenant = next(name for name in map(str, range(99)) if partition_for(name, 3) == 1)
     for number in range(500):
@@ -58,10 +65,25 @@ def test_a_shard_that_cannot_be_read_is_refused_and_comes_back_when_it_is_repair
         assert scheduler.ask("/healthz")[0] == 200
         assert scheduler.log.read_text().count("streams.app.shard_refused shard=1") == 1
 
-        write(None)
+        write(SHARD_ROW, None)
         scheduler.wait_until_ready({0, 1, 2})
         feeder.finish()
         here.prove()
+
+        # A row that is lost, of which nothing else would tell: a tenant would be charged by what others cost.
+        key = next(
+            seen.key
+            for seen in read_topic(here.servers, here.names.state)
+            if seen.partition == 1 and seen.key is not None and b'"history"' in seen.key and seen.value
+        )
+        assert scheduler.stop() == 0
+        write(key, None)
+        scheduler.start()
+        clock.wait_until(lambda: ready(scheduler).get("shards") == [0, 2], 60, what="the other shards")
+        clock.wait_until(lambda: "1" in ready(scheduler)["unserved"], 30, what="the refusal")
+        assert "rows are not those that were written" in ready(scheduler)["unserved"]["1"]
+        write(key, last_value(here, key))
+        scheduler.wait_until_ready({0, 1, 2})
         assert scheduler.poll() is None
 
 
