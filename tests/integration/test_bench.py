@@ -6,6 +6,7 @@ import pytest
 
 from streams.bench.e2e import E2eOptions, measure_e2e
 from streams.bench.processes import finish, wait_until_ready
+from streams.bench.replay import ReplayBenchOptions, measure_replay
 from streams.bench.takeover import TakeoverOptions, measure_takeover
 from streams.errors import FairstreamError
 from streams.local import LocalKafka
@@ -31,6 +32,12 @@ def test_a_takeover_is_measured_from_its_process_to_the_first_steps(kafka: Local
     assert report.stepped_s > 0
     assert 0 < report.empty_rss < report.peak_rss
     assert report.settled_rss <= report.peak_rss
+
+
+def test_what_is_recorded_is_replayed_from_kafka_and_from_a_directory(kafka: LocalKafka) -> None:
+    [rates] = measure_replay(ReplayBenchOptions(runs=300, rounds=1, shards=2, tenants=7, jobs=1), kafka.bootstrap)
+    assert min(rates.recorded, rates.live, rates.export, rates.exported) > 0
+    assert rates.ratio == rates.live / rates.recorded
 
 
 def test_a_part_that_ends_badly_is_told() -> None:

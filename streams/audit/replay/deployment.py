@@ -67,16 +67,20 @@ def replay_shard(recording: Recording, shard: int, options: ReplayOptions, tell:
     """Replay one shard; `tell` hears a few times a second how far it is. Raises as reading the recording does."""
     begun = clock.monotonic()
     outcome = ShardOutcome(shard)
+
+    def tell_so_far() -> None:
+        outcome.seconds = clock.monotonic() - begun
+        tell(outcome)
+
     try:
-        _replay(recording, options, outcome, tell)
+        _replay(recording, options, outcome, tell_so_far)
     except (NotReplayable, CheckpointWrong) as error:
         outcome.refused = str(error)
-    outcome.seconds = clock.monotonic() - begun
-    tell(outcome)
+    tell_so_far()
     return outcome
 
 
-def _replay(recording: Recording, options: ReplayOptions, outcome: ShardOutcome, tell: Tell) -> None:
+def _replay(recording: Recording, options: ReplayOptions, outcome: ShardOutcome, tell: Callable[[], None]) -> None:
     shard = outcome.shard
     kept = ExportedRecording(options.kept) if options.kept else None
     start = choose_start(
@@ -102,7 +106,7 @@ def _replay(recording: Recording, options: ReplayOptions, outcome: ShardOutcome,
         if clock.monotonic() >= due:
             due = clock.monotonic() + _TELL_S
             outcome.read = max(0, min(outcome.offsets, replay.offset + 1 - first))
-            tell(outcome)
+            tell()
     outcome.read = outcome.offsets
     outcome.divergence = replay.divergence
 

@@ -56,19 +56,21 @@ def replay(
     Exit status 1: something differs, or is missing from the journal. 2: it cannot be replayed, or not all of it, since
     inputs or records of the journal have been deleted, or another version of the core has decided.
     """
-    from streams.audit.replay.deployment import ReplayOptions, replay_shards
+    from streams import clock
+    from streams.audit.replay import ReplayOptions, replay_shards
 
     recording = source.recording(kafka, prefix, kafka_config, directory)
     shards = _shards(recording, shard)
     chosen = ReplayOptions(
         since_ms=source.ms(since), until_ms=source.ms(until), from_checkpoint=from_checkpoint, kept=start
     )
+    begun = clock.monotonic()
     with _showing(shards) as tell:
         outcomes = replay_shards(recording, shards, chosen, jobs=jobs or os.cpu_count() or 1, tell=tell)
     if json:
         say_json({"equal": all(each.equal for each in outcomes), "shards": [*map(_as_data, outcomes)]})
     else:
-        _show(outcomes)
+        _show(outcomes, clock.monotonic() - begun)
     if any(each.divergence is not None for each in outcomes):
         raise typer.Exit(1)
     if not all(each.equal for each in outcomes):
@@ -90,19 +92,17 @@ def _as_data(outcome: ShardOutcome) -> dict[str, Any]:
     return {"equal": outcome.equal, **data}
 
 
-def _show(outcomes: Sequence[ShardOutcome]) -> None:
+def _show(outcomes: Sequence[ShardOutcome], seconds: float) -> None:
     for each in outcomes:
         after = f" after the checkpoint of step {each.after:,}" if each.after else ""
         said = f"{counted(each.steps, 'step')}{after}, {counted(each.decisions, 'decision')}"
         say(f"shard {each.shard}: {said}: {'EQUAL' if each.equal else _why(each)}")
         if not each.proved:
             say("  its checkpoint could not be held against the journal's record of its step; the next hash proves it")
-    decisions, seconds = sum(each.decisions for each in outcomes), max(each.seconds for each in outcomes)
+    decisions = sum(each.decisions for each in outcomes)
     recorded = max(((each.last_ms or 0) - (each.first_ms or 0)) / 1000 for each in outcomes)
-    say(
-        f"{counted(decisions, 'decision')} of {recorded:,.1f} s replayed in {seconds:,.1f} s"
-        + (f" ({decisions / seconds:,.0f} a second)" if seconds else "")
-    )
+    rate = decisions / max(seconds, 0.001)
+    say(f"{counted(decisions, 'decision')} of {recorded:,.1f} s replayed in {seconds:,.1f} s ({rate:,.0f} a second)")
 
 
 def _why(outcome: ShardOutcome) -> str:
@@ -136,14 +136,11 @@ def _showing(shards: Sequence[int]) -> Iterator[Tell]:
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    from streams import clock
-
-    begun = clock.monotonic()
     with Progress(*columns, console=console, transient=True) as bars:
         tasks = {shard: bars.add_task(f"shard {shard}", rate="", total=None) for shard in shards}
 
         def tell(outcome: ShardOutcome) -> None:
-            rate = outcome.decisions / max(clock.monotonic() - begun, 0.001)
+            rate = outcome.decisions / max(outcome.seconds, 0.001)
             total = outcome.offsets or None
             bars.update(tasks[outcome.shard], completed=outcome.read, total=total, rate=f"{rate:,.0f} decisions/s")
 

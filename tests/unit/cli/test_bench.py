@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from streams.bench.core import CoreOptions
 from streams.bench.e2e import E2eOptions
 from streams.bench.journal import JournalOptions
+from streams.bench.replay import ReplayBenchOptions
 from streams.bench.takeover import TakeoverOptions
 from streams.cli.tree import app
 
@@ -79,6 +80,21 @@ def test_and_of_a_takeover(monkeypatch: pytest.MonkeyPatch) -> None:
         assert CliRunner().invoke(app, ["bench", "takeover", *arguments]).exit_code == 0
     chosen = TakeoverOptions(runs=9, shards=2, tenants=3, kafka="here:1")
     assert asked == [TakeoverOptions(), chosen, TakeoverOptions(json=True)]
+
+
+def test_and_of_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[ReplayBenchOptions] = []
+
+    def run_replay(options: ReplayBenchOptions) -> int:
+        asked.append(options)
+        return 0
+
+    monkeypatch.setattr("streams.bench.replay.run_replay", run_replay)
+    numbers = ["--runs=9", "--rounds=1", "--shards=2", "--tenants=3", "--window=4", "--jobs=5", "--kafka=here:1"]
+    for arguments in ([], numbers, ["--json"]):
+        assert CliRunner().invoke(app, ["bench", "replay", *arguments]).exit_code == 0
+    chosen = ReplayBenchOptions(runs=9, rounds=1, shards=2, tenants=3, window=4, jobs=5, kafka="here:1")
+    assert asked == [ReplayBenchOptions(), chosen, ReplayBenchOptions(json=True)]
 
 
 def test_no_rounds_at_all_is_refused() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import typer
 
-from streams.cli.moments import parse_duration, parse_moment
+from streams.cli.moments import parse_duration, parse_moment, parse_past
 
 NOW_MS = 1_782_907_200_000
 NOW = datetime(2026, 7, 1, 12, 0, 0, tzinfo=UTC)
@@ -50,3 +50,16 @@ def test_a_moment(text: str, expected: datetime) -> None:
 def test_what_is_no_moment(text: str, why: str) -> None:
     with pytest.raises(typer.BadParameter, match=why):
         parse_moment(text, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("90s", NOW - timedelta(seconds=90)), ("2026-07-01T14:00:00+02:00", NOW)]
+)
+def test_a_moment_that_has_been(text: str, expected: datetime) -> None:
+    assert parse_past(text, NOW_MS) == expected
+
+
+@pytest.mark.parametrize(("text", "why"), [("+5m", "5m for five minutes ago"), ("0s", "no duration above 0")])
+def test_what_is_no_moment_of_the_past(text: str, why: str) -> None:
+    with pytest.raises(typer.BadParameter, match=why):
+        parse_past(text, NOW_MS)
