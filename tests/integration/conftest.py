@@ -25,9 +25,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[LocalKafka]:
-    """The shared node. Do not kill it: a fault test starts its own."""
+    """The shared node. Do not kill it: that is what `mortal` is for."""
     with LocalKafka() as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def mortal_of_module() -> Iterator[LocalKafka]:
+    """Ends a transaction soon after its timeout; by default that takes 10 s more."""
+    with LocalKafka(settings={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def mortal(mortal_of_module: LocalKafka) -> LocalKafka:
+    """A node that may be killed, one for the tests of a file: up, whatever the test before has left."""
+    if not mortal_of_module.pids:
+        mortal_of_module.start(1)
+    return mortal_of_module
 
 
 @pytest.fixture(scope="session")

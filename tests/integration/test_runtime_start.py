@@ -59,15 +59,14 @@ def test_sigterm_under_load_ends_within_five_seconds(kafka: LocalKafka, prefix: 
     assert "stop_forced" not in scheduler.log.read_text()
 
 
-def test_sigterm_with_a_dead_broker_ends_within_five_seconds(prefix: str, tmp_path: Path) -> None:
-    with LocalKafka() as own:
-        here = deploy(own.bootstrap, prefix, tmp_path, shards=2)
-        with here.scheduler() as scheduler, traffic(here.servers, prefix, per_s=200) as (feeder, _):
-            scheduler.wait_until_ready({0, 1})
-            clock.wait_until(lambda: feeder.filed > 200, 30, what="load")
-            own.kill(1)
-            assert scheduler.stop() == 0
-            own.start(1)
+def test_sigterm_with_a_dead_broker_ends_within_five_seconds(mortal: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(mortal.bootstrap, prefix, tmp_path, shards=2)
+    with here.scheduler() as scheduler, traffic(here.servers, prefix, per_s=200) as (feeder, _):
+        scheduler.wait_until_ready({0, 1})
+        clock.wait_until(lambda: feeder.filed > 200, 30, what="load")
+        mortal.kill(1)
+        assert scheduler.stop() == 0
+        mortal.start(1)
 
 
 def test_missing_topics_are_refused_with_the_way_out(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
@@ -96,21 +95,20 @@ def test_another_number_of_shards_than_the_topics_have_is_refused(
     assert "2 partitions, 3 wanted" in scheduler.log.read_text()
 
 
-def test_a_broker_that_restarts_is_ridden_out(prefix: str, tmp_path: Path) -> None:
-    with LocalKafka() as own:
-        here = deploy(own.bootstrap, prefix, tmp_path, shards=2)
-        with here.scheduler() as scheduler, traffic(here.servers, prefix, per_s=100) as (feeder, _):
-            scheduler.wait_until_ready({0, 1})
-            for _ in range(2):
-                filed = feeder.filed
-                clock.wait_until(lambda: feeder.filed > filed + 100, 30, what="load")  # noqa: B023
-                own.kill(1)
-                own.start(1)
-            feeder.finish()
-            here.prove(deadline_s=120)
-            assert scheduler.poll() is None
-            scheduler.send(signal.SIGTERM)
-            assert ended(scheduler) == 0
+def test_a_broker_that_restarts_is_ridden_out(mortal: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(mortal.bootstrap, prefix, tmp_path, shards=2)
+    with here.scheduler() as scheduler, traffic(here.servers, prefix, per_s=100) as (feeder, _):
+        scheduler.wait_until_ready({0, 1})
+        for _ in range(2):
+            filed = feeder.filed
+            clock.wait_until(lambda: feeder.filed > filed + 100, 30, what="load")  # noqa: B023
+            mortal.kill(1)
+            mortal.start(1)
+        feeder.finish()
+        here.prove(deadline_s=120)
+        assert scheduler.poll() is None
+        scheduler.send(signal.SIGTERM)
+        assert ended(scheduler) == 0
 
 
 def test_a_port_that_is_taken_is_named(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +27,11 @@ def health(scheduler: SchedulerProcess) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="module")
-def own() -> Iterator[LocalKafka]:
-    """A Kafka that may be harmed. It ends a transaction soon after its timeout; by default that takes 10 s more."""
-    with LocalKafka(settings={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}) as cluster:
-        yield cluster
-
-
 def test_a_process_that_was_frozen_in_a_transaction_takes_its_shards_again(
-    own: LocalKafka, prefix: str, tmp_path: Path
+    mortal: LocalKafka, prefix: str, tmp_path: Path
 ) -> None:
     """Its session outlasts the freeze, so the group leaves it its shards; but Kafka ends its transaction."""
-    here = deploy(own.bootstrap, prefix, tmp_path, shards=2)
+    here = deploy(mortal.bootstrap, prefix, tmp_path, shards=2)
     arm, trace = tmp_path / "arm", tmp_path / "faults.txt"
     faults = f"before_commit=1;signal=STOP;arm={arm};trace={trace}"
     with (
@@ -78,15 +70,15 @@ def hangs(here: Deployment) -> bool:
 
 
 @pytest.mark.slow
-def test_an_outage_is_waited_out_and_told_once(own: LocalKafka, prefix: str, tmp_path: Path) -> None:
-    here = deploy(own.bootstrap, prefix, tmp_path, shards=2)
+def test_an_outage_is_waited_out_and_told_once(mortal: LocalKafka, prefix: str, tmp_path: Path) -> None:
+    here = deploy(mortal.bootstrap, prefix, tmp_path, shards=2)
     with (
         here.scheduler(transaction_timeout_s=1) as scheduler,
         traffic(here.servers, prefix, per_s=50) as (feeder, _),
     ):
         scheduler.wait_until_ready({0, 1})
         clock.wait_until(lambda: feeder.filed > 100, 30, what="load")
-        own.kill(1)
+        mortal.kill(1)
         # A writer gives up ten seconds after the transaction's own timeout: by then both shards have ended.
         clock.wait_until(
             lambda: set(health(scheduler).get("unserved", ())) == {"0", "1"}, 90, what="both shards to give up"
@@ -95,7 +87,7 @@ def test_an_outage_is_waited_out_and_told_once(own: LocalKafka, prefix: str, tmp
         assert told["kafka"].startswith("has not answered for")
         assert all(why.startswith("waiting: ") for why in told["unserved"].values())
         assert scheduler.ask("/readyz")[0] == 503
-        own.start(1)
+        mortal.start(1)
         scheduler.wait_until_ready({0, 1})
         assert health(scheduler)["kafka"] == "answers"
         assert health(scheduler)["unserved"] == {}
@@ -112,9 +104,9 @@ def test_an_outage_is_waited_out_and_told_once(own: LocalKafka, prefix: str, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize("held_at", ["fence", "load"] if NIGHTLY else ["fence"])
 def test_a_stop_during_a_takeover_is_obeyed_also_without_kafka(
-    own: LocalKafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_at: str
+    mortal: LocalKafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_at: str
 ) -> None:
-    here = deploy(own.bootstrap, prefix, tmp_path, shards=2)
+    here = deploy(mortal.bootstrap, prefix, tmp_path, shards=2)
     let_go = tmp_path / "go"
     monkeypatch.setenv("HELD_AT", held_at)
     monkeypatch.setenv("HELD_UNTIL", str(let_go))
@@ -123,10 +115,10 @@ def test_a_stop_during_a_takeover_is_obeyed_also_without_kafka(
     assert producer.flush(30) == 0
     with here.scheduler("first", module="tests.integration.held_takeover") as first:
         clock.wait_until(lambda: first.log.read_text().count(HELD + held_at) == 2, 60, what="both shards to be held")
-        own.kill(1)
+        mortal.kill(1)
         let_go.touch()
         assert first.stop() == 0
-    own.start(1)
+    mortal.start(1)
     with here.scheduler("second") as second:
         second.wait_until_ready({0, 1})
         clock.wait_until(lambda: len(here.gather().dispatches) == 1, 30, what="the run to be dispatched")
