@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -77,15 +78,23 @@ def test_errors_come_as_json_when_asked(alone: Shell, tmp_path: Path) -> None:
     assert json.loads(done.err)["error"] == "ConfigError"
 
 
-@pytest.mark.parametrize(
-    "arguments", [["status"], ["cancel", "acme", "r1"], ["submit", "--tenant", "a", "--workflow", "w"]]
-)
-def test_a_kafka_that_does_not_answer_ends_with_75_in_one_line(alone: Shell, arguments: list[str]) -> None:
-    done = alone.run(*arguments)
-    assert done.status == 75
-    assert done.out == ""
-    assert done.err.count("\n") == 1
-    assert done.err.startswith("fairstream: ")
+def test_a_kafka_that_does_not_answer_ends_with_75_in_one_line(alone: Shell) -> None:
+    commands = [
+        ["status"],
+        ["cancel", "acme", "r1"],
+        ["submit", "--tenant", "a", "--workflow", "w"],
+        ["demo", "--kafka", "127.0.0.1:1", "--story", "meridian"],
+    ]
+    with ThreadPoolExecutor(len(commands)) as pool:  # each waits for its Kafka, for many seconds
+        all_done = [*pool.map(lambda arguments: alone.run(*arguments), commands)]
+    for arguments, done in zip(commands, all_done, strict=True):
+        *remarks, last = done.err.splitlines()
+        assert done.status == 75, arguments
+        assert done.out == ""
+        assert last.startswith("fairstream: "), arguments
+        assert "127.0.0.1:1" in done.err or arguments[0] != "demo"
+        assert not remarks or arguments[0] == "demo", "it says what it is about to do"
+        assert "Traceback" not in done.err
 
 
 def test_up_that_is_killed_leaves_nothing_behind(alone: Shell) -> None:

@@ -96,11 +96,3 @@ def test_interrupted_it_leaves_no_process_behind(tmp_path: Path) -> None:
     assert process.returncode == 130, err
     assert out == ""
     clock.wait_until(lambda: not any(each.is_running() for each in family), STOP_S, what="the end of all processes")
-
-
-def test_a_kafka_that_does_not_answer_is_told(alone: Shell) -> None:
-    done = alone.run("demo", "--kafka", "127.0.0.1:1", "--story", "meridian")
-    assert done.status == 75
-    assert done.out == ""
-    assert "127.0.0.1:1" in done.err
-    assert "Traceback" not in done.err

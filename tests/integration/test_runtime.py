@@ -83,7 +83,9 @@ def test_a_policy_change_is_an_input_of_a_step_and_binds_at_once(
     assert len(changed[-1].decisions) == 2
 
 
-def test_a_record_on_the_wrong_shard_is_forwarded_once(kafka: LocalKafka, prefix: str, tmp_path: Path) -> None:
+def test_a_record_on_the_wrong_shard_is_forwarded_once_and_refused_if_it_is_still_astray(
+    kafka: LocalKafka, prefix: str, tmp_path: Path
+) -> None:
     here = deploy(kafka.bootstrap, prefix, tmp_path, shards=2)
     tenants = ["a", "b", "c", "d"]
     assert {partition_for(tenant, 2) for tenant in tenants} == {0, 1}
@@ -92,11 +94,19 @@ def test_a_record_on_the_wrong_shard_is_forwarded_once(kafka: LocalKafka, prefix
         wrong = 1 - partition_for(tenant, 2)
         request = encode_request(tenant=tenant, run_id="run", workflow="w")
         producer.produce(here.names.requests, request, tenant.encode(), partition=wrong)
+    producer.produce(
+        here.names.requests,
+        encode_request(tenant="a", run_id="astray", workflow="w"),
+        b"a",
+        partition=1 - partition_for("a", 2),
+        headers=[(FORWARDED, b"elsewhere:0:0")],
+    )
     assert producer.flush(30) == 0
 
     with here.scheduler() as scheduler:
         scheduler.wait_until_ready({0, 1})
         clock.wait_until(lambda: len(here.gather().dispatches) == 4, 20, what="four dispatches")
+        clock.wait_until(lambda: read_topic(here.servers, here.names.rejected), 20, what="the refusal of the fifth")
         for tenant in tenants:
             report = encode_completion(tenant=tenant, run_id="run", attempt=1, status="succeeded", tokens=7)
             wrong = 1 - partition_for(tenant, 2)
@@ -104,33 +114,14 @@ def test_a_record_on_the_wrong_shard_is_forwarded_once(kafka: LocalKafka, prefix
         assert producer.flush(30) == 0
         evidence = here.prove()
 
+    assert {(each.tenant, each.run_id) for each in evidence.dispatches} == {(tenant, "run") for tenant in tenants}
     assert all(each.shard == partition_for(each.tenant, 2) for each in evidence.dispatches)
-    for seen in (evidence.requests, evidence.completions):
+    for seen, marked_already in ((evidence.requests, 1), (evidence.completions, 0)):
         forwarded = [each for each in seen if any(name == FORWARDED for name, _ in each.headers)]
-        assert len(forwarded) == 4
-        assert len(seen) == 8
+        assert len(forwarded) == 4 + marked_already
+        assert len(seen) == 8 + marked_already
     counted = sum(entry.counts.get(FORWARDED_ON, 0) for entries in evidence.journal.values() for entry in entries)
     assert counted == 8
-
-
-def test_a_record_that_was_forwarded_and_is_still_astray_is_refused(
-    kafka: LocalKafka, prefix: str, tmp_path: Path
-) -> None:
-    here = deploy(kafka.bootstrap, prefix, tmp_path, shards=2)
-    producer = make_producer(here.servers)
-    producer.produce(
-        here.names.requests,
-        encode_request(tenant="a", run_id="run", workflow="w"),
-        b"a",
-        partition=1 - partition_for("a", 2),
-        headers=[(FORWARDED, b"elsewhere:0:0")],
-    )
-    assert producer.flush(30) == 0
-    with here.scheduler() as scheduler:
-        scheduler.wait_until_ready({0, 1})
-        clock.wait_until(lambda: read_topic(here.servers, here.names.rejected), 20, what="its refusal")
-    assert len(read_topic(here.servers, here.names.requests)) == 1
-    assert not here.gather().dispatches
     (message,) = read_topic(here.servers, here.names.rejected)
     assert decode_rejection(message.value).field == "headers"
 
