@@ -68,7 +68,8 @@ TRACED := tests/unit tests/golden tests/conformance
 
 # Two at a time, a file by one of them: most of the time of a test on a real Kafka is waiting.
 # More at a time means as many Kafkas; PARALLEL= alone runs one test after the other.
-PARALLEL := -n 2 --dist loadfile
+# In the order of `tests/conftest.py`: by itself xdist begins with the files of most tests, not of the longest ones.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 test: lint type ## everything: linters, types, all tests on a real Kafka, coverage
 	$(BIN)/python -m pytest $(PARALLEL) $(TRACED) --cov --cov-report=term:skip-covered
