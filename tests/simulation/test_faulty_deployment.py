@@ -27,7 +27,7 @@ from tests.integration.arithmetic import Evidence, assemble, problems, problems_
 from tests.integration.topics import Seen
 from tests.simulation.faulty_builds import builds
 
-SEEDS = range(5)
+SEEDS = range(6)
 SHARDS = Setting().shards
 TOPICS = ("requests", "completions", "dispatch", "rejected", "journal", "state")
 # What a run of the simulation must have gone through, beside its faults, to have looked into the corners.

@@ -15,6 +15,7 @@ POINTS: Final = ("begin", "row", "dispatch", "rejection", "forward", "journal", 
 CRASH: Final = "crash"  # the owner is gone, its transaction stays open until the shard is fenced
 ABORT: Final = "abort"  # the transaction fails, and the owner loads the shard again
 PAUSE: Final = "pause"  # the owner sleeps, others take over and go on, and it goes on where it was
+TIME_OUT: Final = "time-out"  # the broker ends the transaction, which took too long, and wants no more of this producer
 
 # What may come at the commit.
 UNHEARD: Final = "commit unheard"  # it was committed, and its owner is gone before it hears of that
@@ -45,11 +46,12 @@ TOLD_TWICE: Final = "report sent twice"
 TOLD_LATE: Final = "report late"  # after the lease
 SILENT: Final = "revocation ignored"
 
-# How often, of each time that it might happen. Of the five that interrupt a step: of each step that writes anything.
+# How often, of each time that it might happen. Of what interrupts a step: of each step that writes anything.
 USUAL: Final[Mapping[str, float]] = {
     CRASH: 0.07,
     ABORT: 0.05,
-    PAUSE: 0.05,
+    PAUSE: 0.08,
+    TIME_OUT: 0.06,
     UNHEARD: 0.02,
     UNSENT: 0.02,
     KILLED: 0.01,
@@ -62,7 +64,7 @@ USUAL: Final[Mapping[str, float]] = {
     ASKED_LATE: 0.05,
     ASTRAY: 0.05,
     UNREADABLE: 0.03,
-    CANCELLED: 0.1,
+    CANCELLED: 0.2,
     DIED: 0.05,
     TAKEN_TWICE: 0.04,
     TOLD_TWICE: 0.06,
@@ -70,7 +72,7 @@ USUAL: Final[Mapping[str, float]] = {
     SILENT: 0.5,
 }
 
-INTERRUPTIONS: Final = (CRASH, ABORT, PAUSE)
+INTERRUPTIONS: Final = (CRASH, ABORT, PAUSE, TIME_OUT)
 KINDS: Final = (
     *(f"{kind} after {point}" for kind in INTERRUPTIONS for point in POINTS),
     *(kind for kind in USUAL if kind not in INTERRUPTIONS),

@@ -156,6 +156,11 @@ class Producer:
         """Let nothing of it be seen."""
         self._end(_Fate.ABORTED)
 
+    def time_out(self) -> None:
+        """The broker has waited long enough: it aborts the transaction, and fences whoever had it."""
+        self.abort()
+        self.fenced = True
+
     def _end(self, fate: _Fate) -> None:
         self._check()
         assert self.transaction is not None, "it has begun"

@@ -161,8 +161,11 @@ class _World:
             owner.reload()
             if self._owners[shard] is owner:
                 self._witness.look(owner)
-        except OwnershipLost:  # it slept in the middle of the step, and somebody else has the shard now
-            self._chances.fired[FENCED] += 1
+        except OwnershipLost:
+            if self._owners[shard] is owner:  # its transaction has timed out: the shard is taken again
+                self._owners[shard] = None
+            else:  # it slept in the middle of the step, or did not know, and somebody else has the shard now
+                self._chances.fired[FENCED] += 1
         return True
 
     def _take_over(self, shard: int) -> Owner:

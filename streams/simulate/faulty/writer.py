@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from streams.errors import StepAborted
-from streams.simulate.faulty.chances import ABORT, CRASH, INTERRUPTIONS, PAUSE, UNHEARD, UNSENT, Chances
+from streams.simulate.faulty.chances import ABORT, CRASH, INTERRUPTIONS, PAUSE, TIME_OUT, UNHEARD, UNSENT, Chances
 from streams.simulate.faulty.log import Headers, Place, Producer
 from streams.simulate.faulty.scene import Scene
 from streams.simulate.faulty.shard import Records
@@ -61,6 +61,8 @@ class Interruptions:
         if kind is ABORT:
             producer.abort()
             raise StepAborted("the transaction has failed: so the seed says")
+        if kind is TIME_OUT:
+            producer.time_out()  # its owner learns of it when it goes on
 
     def commit(self, producer: Producer) -> None:
         """Commit, if it comes to that."""

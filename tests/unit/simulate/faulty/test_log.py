@@ -108,3 +108,14 @@ def test_compaction_leaves_the_last_of_each_key_that_readers_see() -> None:
     assert values(log) == ([b"3", b"4"], 7)
     producer.commit()
     assert values(log)[0] == [b"3", b"4", b"open"]
+
+
+def test_a_transaction_that_takes_too_long_is_ended_by_the_broker() -> None:
+    log = Log()
+    producer = log.fence("a")
+    producer.begin()
+    producer.send(HERE, None, b"1")
+    producer.time_out()
+    assert values(log) == ([], 2)
+    with pytest.raises(OwnershipLost):
+        producer.commit()
