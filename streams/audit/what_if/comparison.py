@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 class Side:
     """What one play came to. Tokens at their true cost; ms."""
 
+    policy: Policy  # at the beginning of the contest; without one, of the record
     waits: Mapping[str, Waits]  # of the runs that were served
     tokens: Mapping[str, int]  # of the same
     shares: Mapping[str, Share]  # of the interval of the contest that happened; empty if there was none
@@ -114,15 +115,17 @@ def _side(
     parts: dict[str, Share] = {}
     index = None
     stated = True
+    from_ms = contest.interval.from_ms if contest else 0
+    policy = [each.policy for each in policies if each.at_ms <= from_ms][-1]
     if contest is not None:
         own = contest_in(served, contest.interval)
-        policy = [each.policy for each in policies if each.at_ms <= contest.interval.from_ms][-1]
         weights = {tenant: policy.rules_for(tenant).weight for tenant in tokens}
         parts = shares(served, own, weights)
         stated = _weights_say_all(policy, served)
         if stated and own.tenants:
             index = jain([Fraction(parts[name].observed, weights[name]) for name in own.tenants])
     return Side(
+        policy=policy,
         waits=waits(served),
         tokens=dict(tokens),
         shares=parts,

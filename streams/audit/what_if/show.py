@@ -1,24 +1,24 @@
-"""The comparison for people (tables of at most 110 columns, or of 80 where there is no more room) and for programs."""
+"""The comparison for people (tables of at most 110 columns, or of 80 where there is no more room)."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from streams.audit.what_if.rules import RULES
+from streams.audit.what_if.document import tenants_of, totals
 from streams.audit.what_if.traffic import OUTSIDE
 from streams.errors import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
 
-    from streams.audit.what_if.comparison import Distance, Side, WhatIf
+    from streams.audit.what_if.comparison import Side, WhatIf
 
 WIDTH: Final = 110
 
@@ -33,41 +33,6 @@ def show(found: WhatIf, console: Console) -> None:
     for names in [_WAITS] if console.width >= WIDTH else [_WAITS[:2], _WAITS[2:]]:
         console.print(Padding(_waits(found, names), (1, 0)))
     console.print(Text("\n".join(_notes(found)), style="dim"))
-
-
-def to_json(found: WhatIf) -> dict[str, Any]:
-    """Return everything that `show` prints, and what it leaves out."""
-    traffic, contest = found.traffic, found.contest
-    return {
-        "record": {
-            "prefix": traffic.prefix,
-            "shards": traffic.shards,
-            "begin_ms": traffic.begin_ms,
-            "runs": len(traffic.arrivals),
-            "attempts": traffic.attempts,
-            "tokens": sum(arrival.tokens for arrival in traffic.arrivals),
-            "states": dict(traffic.states),
-            "handover_ms": traffic.handover_ms,
-            "policies": [{"from_ms": stated.at_ms, "name": stated.policy.name} for stated in traffic.policies],
-            "left_out": _totals(traffic.left_out),
-            "unreadable_requests": traffic.unreadable,
-            "steps_without_inputs": traffic.steps_cut,
-        },
-        "change": found.change.title,
-        "handover_ms": found.handover_ms,
-        "contest": contest
-        and {
-            "from_ms": contest.interval.from_ms,
-            "until_ms": contest.interval.until_ms,
-            "tenants": contest.tenants,
-        },
-        "happened": _side_json(found.happened),
-        "model": _side_json(found.model),
-        "what_if": _side_json(found.other),
-        "model_off_by": _distance_json(found.distance),
-        "tenants": [_tenant_json(found, tenant) for tenant in _tenants(found)],
-        "rules": RULES,
-    }
 
 
 def _headline(found: WhatIf) -> Text:
@@ -153,7 +118,7 @@ def _notes(found: WhatIf) -> list[str]:
         f"From dispatch to start half of the runs took up to {traffic.handover_ms} ms; in the model all take "
         f"{found.handover_ms} ms (--handover)."
     )
-    left = _totals(traffic.left_out)
+    left = totals(traffic.left_out)
     outside = left.pop(OUTSIDE, 0)
     if outside:
         lines.append(f"Left out, since they arrived before or after: {outside:,} runs.")
@@ -167,18 +132,12 @@ def _notes(found: WhatIf) -> list[str]:
     return lines
 
 
-def _tenants(found: WhatIf) -> list[str]:
-    """Everyone of whom something is known, in the order of their first arrivals; who was left out altogether last."""
-    played = dict.fromkeys(arrival.tenant for arrival in found.traffic.arrivals)
-    return [*played, *(tenant for tenant in found.traffic.left_out if tenant not in played)]
-
-
 def _known(found: WhatIf) -> list[str]:
     """Return those of whom there is something in the interval."""
     left_out = found.traffic.left_out
     return [
         tenant
-        for tenant in _tenants(found)
+        for tenant in tenants_of(found)
         if tenant in found.happened.tokens or left_out.get(tenant, {}).keys() - {OUTSIDE}
     ]
 
@@ -190,13 +149,8 @@ def _shown(found: WhatIf) -> list[str]:
 
 
 def _weights(found: WhatIf, tenant: str) -> str:
-    then, now = _weight(found, tenant, changed=False), _weight(found, tenant, changed=True)
+    then, now = (side.policy.rules_for(tenant).weight for side in (found.happened, found.other))
     return str(then) if then == now else f"{then} → {now}"
-
-
-def _weight(found: WhatIf, tenant: str, *, changed: bool) -> int:
-    policy = found.traffic.policy_at(found.contest.interval.from_ms if found.contest else 0)
-    return (found.change.apply(policy) if changed else policy).rules_for(tenant).weight
 
 
 def _part(side: Side, tenant: str) -> str:
@@ -223,56 +177,3 @@ def _seconds(ms: int) -> str:
 
 def _signed(ms: int) -> str:
     return f"{ms / 1_000:+.2f}"
-
-
-def _totals(by_tenant: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    totals: dict[str, int] = {}
-    for reasons in by_tenant.values():
-        for why, runs in reasons.items():
-            totals[why] = totals.get(why, 0) + runs
-    return totals
-
-
-def _side_json(side: Side) -> dict[str, Any]:
-    return {
-        "makespan_ms": side.makespan_ms,
-        "jain_index": None if side.jain is None else float(side.jain),
-        "served_runs": sum(waits.runs for waits in side.waits.values()),
-        "refused": _totals(side.refused),
-        "waiting_runs": sum(side.waiting.values()),
-    }
-
-
-def _distance_json(off: Distance) -> dict[str, Any]:
-    return {
-        "p50_ms": {"half_within": off.half_p50, "farthest": off.p50[1], "tenant": off.p50[0]},
-        "p95_ms": {"half_within": off.half_p95, "farthest": off.p95[1], "tenant": off.p95[0]},
-        "share": {"tenant": off.share[0], "part": float(off.share[1])},
-        "makespan": float(off.makespan),
-    }
-
-
-def _tenant_json(found: WhatIf, tenant: str) -> dict[str, Any]:
-    return {
-        "tenant": tenant,
-        "weight": {
-            "happened": _weight(found, tenant, changed=False),
-            "what_if": _weight(found, tenant, changed=True),
-        },
-        "left_out": dict(found.traffic.left_out.get(tenant, {})),
-        "happened": _tenant_side(found.happened, tenant),
-        "model": _tenant_side(found.model, tenant),
-        "what_if": _tenant_side(found.other, tenant),
-    }
-
-
-def _tenant_side(side: Side, tenant: str) -> dict[str, Any]:
-    share, waits = side.shares.get(tenant), side.waits.get(tenant)
-    return {
-        "waits_ms": waits and waits._asdict(),
-        "share_tokens": share
-        and {"asked": share.asked, "stated": share.stated if side.stated else None, "observed": share.observed},
-        "tokens": side.tokens.get(tenant, 0),
-        "refused": dict(side.refused.get(tenant, {})),
-        "waiting": side.waiting.get(tenant, 0),
-    }

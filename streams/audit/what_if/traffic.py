@@ -41,10 +41,6 @@ class Traffic:
     unreadable: int  # requests that no shard could read: whose they were is not known
     steps_cut: int  # steps of which inputs are no longer in the topics
 
-    def policy_at(self, at_ms: int) -> Policy:
-        """Return what was in force."""
-        return [stated.policy for stated in self.policies if stated.at_ms <= at_ms][-1]
-
 
 def make_traffic(record: Record, since_ms: int | None = None, until_ms: int | None = None) -> Traffic:
     """Return the runs that arrived in since_ms <= t < until_ms (ms since the epoch) and used a slot.

@@ -210,7 +210,6 @@ def test_policies_follow_each_other_from_their_steps() -> None:
     tape.step(500, policy=other)
     traffic = make_traffic(read_record(tape.recording))
     assert [(stated.at_ms, stated.policy) for stated in traffic.policies] == [(0, POLICY), (500, other)]
-    assert (traffic.policy_at(499), traffic.policy_at(500)) == (POLICY, other)
 
 
 def test_a_policy_that_is_nowhere_any_more_is_told() -> None:
