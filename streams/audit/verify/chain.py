@@ -88,7 +88,9 @@ class Chain:
             self._ranges(entry, offset, follows=False)
             return self._first(entry, offset)
         linked = True
-        if entry.core is not None and entry.previous != self.digest:
+        # The chain begins with the first record of a fairstream that has one: the positions had no digest to go on from.
+        begins = before is not None and before.core is None and not entry.previous
+        if entry.core is not None and entry.previous != self.digest and not begins:
             named = f"{entry.previous[:12]}…" if entry.previous else "none"
             sentence = f"it names {named} as the record before; that one's digest is {self.digest[:12]}…"
             self._wrong("chain", step, offset, sentence)

@@ -176,7 +176,7 @@ class Endings:
         given_up = told.refusal_of(run, {reasons.DEAD_LETTERED})
         if run.known and (given_up is not None) != (run.tries >= run.max_attempts):
             fate = "given up" if given_up is not None else "tried again"
-            sentence = f"{_named(run)} was {fate} after {run.tries} tries that count, of {run.max_attempts}"
+            sentence = f"{_named(run)} was {fate}: attempts that count {run.tries}, allowed {run.max_attempts}"
             self._wrong("limits", told, sentence)
         if given_up is not None:
             limit, value = (run.max_attempts, run.tries) if run.known else (UNKNOWN, UNKNOWN)

@@ -91,22 +91,25 @@ def _overloaded(books: Books, policy: Policy, size: int) -> Ground:
 
 def objections(books: Books, policy: Policy, given: Submit) -> Iterator[str]:
     """Yield each reason for which a request had to be refused."""
-    refused = [reasons.UNKNOWN_CLASS, reasons.UNKNOWN_TENANT, reasons.DEADLINE_PASSED, reasons.TENANT_PAUSED]
-    for reason in refused:
-        if ground(books, policy, given, reason).holds:
-            yield reason
+    limits, rules, size = policy.limits, policy.rules_for(given.tenant), len(given.body)
+    if given.class_ is not None and given.class_ not in {each.name for each in policy.classes}:
+        yield reasons.UNKNOWN_CLASS
+    if policy.closed and given.tenant not in policy.tenants:
+        yield reasons.UNKNOWN_TENANT
+    if given.deadline_ms is not None and given.deadline_ms <= books.now_ms:
+        yield reasons.DEADLINE_PASSED
+    if rules.paused:
+        yield reasons.TENANT_PAUSED
     if books.whole and _seen(books, given):
         yield reasons.DUPLICATE
-    limits, size = policy.limits, len(given.body)
     if limits.max_queued_bytes is not None and size > limits.max_queued_bytes:
         yield reasons.TOO_LARGE
-    tenant, runs = books.tenants.get(given.tenant), policy.rules_for(given.tenant).max_queued_runs
-    if runs is not None and (tenant.queued if tenant is not None else 0) >= runs:
+    tenant = books.tenants.get(given.tenant)
+    if rules.max_queued_runs is not None and tenant is not None and tenant.queued >= rules.max_queued_runs:
         yield reasons.QUEUE_FULL
-    if limits.overload == "refuse" and (
-        (limits.max_queued_runs is not None and books.queued >= limits.max_queued_runs)
-        or (limits.max_queued_bytes is not None and books.held_bytes + size > limits.max_queued_bytes)
-    ):
+    many = limits.max_queued_runs is not None and books.queued >= limits.max_queued_runs
+    large = limits.max_queued_bytes is not None and books.held_bytes + size > limits.max_queued_bytes
+    if limits.overload == "refuse" and (many or large):
         yield reasons.OVERLOADED
 
 

@@ -55,6 +55,21 @@ def swapped(recording: MemoryRecording, topic: str, partition: int, index: int) 
     return recording.replaced({(topic, partition): own})
 
 
+def restated(recording: MemoryRecording, shard: int, offset: int, change: Change) -> MemoryRecording:
+    """A policy was another one, if you believe the policy topic and the journal, whose chain is right again."""
+    stated = [each.offset for each in records(recording, "policy", 0)].index(offset)
+    given = altered(recording, "policy", 0, stated, lambda document: change(document["policy"]))
+    for index, document in enumerate(documents(recording, "journal", shard)):
+        for number, each in enumerate(document.get("policies", ())):
+            if each["offset"] == offset:
+                given = altered(given, "journal", shard, index, _in_the_journal(number, change))
+    return mended(given, shard)
+
+
+def _in_the_journal(number: int, change: Change) -> Change:
+    return lambda document: change(document["policies"][number]["policy"])
+
+
 def mended(recording: MemoryRecording, shard: int) -> MemoryRecording:
     """The chain is right again: each record names the one before, and the positions row the last one."""
     own, before = records(recording, "journal", shard), ""

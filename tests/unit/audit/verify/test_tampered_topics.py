@@ -27,7 +27,7 @@ from tests.unit.audit.verify.tampered import (
     named,
     recording,
 )
-from tests.unit.audit.verify.tampering import altered, documents, doubled, dropped, mended, records
+from tests.unit.audit.verify.tampering import altered, documents, doubled, dropped, records, restated
 
 # --- the dispatch topic
 
@@ -203,23 +203,15 @@ def busy() -> MemoryRecording:
     return recorder.recording
 
 
-def another_weight(given: MemoryRecording, weight: int) -> MemoryRecording:
-    """Both topics say that it was stated, and the chain is right."""
-
-    def in_the_topic(document: Document) -> None:
-        document["policy"]["tenants"]["t0"]["weight"] = weight
-
-    def in_the_journal(document: Document) -> None:
-        document["policies"][0]["policy"]["tenants"]["t0"]["weight"] = weight
-
-    return mended(altered(altered(given, "policy", 0, 0, in_the_topic), "journal", 0, 0, in_the_journal), 0)
-
-
 @pytest.mark.parametrize("check_name", ["deficits", "bound", "shares"])
 def test_a_weight_that_was_never_in_force_is_found(check_name: str) -> None:
     """Both topics were altered, so nothing contradicts them but what was done."""
     assert verify(busy(), interval_ms=5_000).problems == []
-    report = verify(another_weight(busy(), 200), interval_ms=5_000)
+
+    def change(policy: Document) -> None:
+        policy["tenants"]["t0"]["weight"] = 200
+
+    report = verify(restated(busy(), 0, 0, change), interval_ms=5_000)
     found = [each for each in report.problems if each.check == check_name]
     assert found
     assert found[0].step is not None
