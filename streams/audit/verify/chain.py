@@ -88,7 +88,7 @@ class Chain:
             self._ranges(entry, offset, follows=False)
             return self._first(entry, offset)
         linked = True
-        # The chain begins with the first record of a fairstream that has one: the positions had no digest to go on from.
+        # A chain begins with the first record that has one: the positions had no digest to go on from.
         begins = before is not None and before.core is None and not entry.previous
         if entry.core is not None and entry.previous != self.digest and not begins:
             named = f"{entry.previous[:12]}…" if entry.previous else "none"
