@@ -70,7 +70,7 @@ class Proof(NamedTuple):
 
     core: int  # the version of the core that has decided
     state: str  # hash of the shard's state after the step
-    previous: str  # `journal_digest` the journal record before; "": it is the first of its deployment
+    previous: str  # `journal_digest` of the journal record before; "": the chain begins here
 
 
 class JournalEntry(NamedTuple):
