@@ -87,6 +87,13 @@ class FollowsOldMemory:
         return old, Stepper(old, stepper.positions, writer, stepper._reader, shard=shard, state=stepper._state)
 
 
+def loses_a_place(rows: Mapping[bytes, bytes], shard: int, shards: int, writer: Writer) -> tuple[Shard, Stepper]:
+    """A takeover forgets that an attempt is over: its place in the window is never free again."""
+    core, stepper = load(rows, shard, shards, writer)
+    core._state.window.runs += bool(rows)
+    return core, stepper
+
+
 def builds() -> dict[str, tuple[Load, MakeWriter]]:
     """Return them by name, new ones: one of them remembers."""
     return {
@@ -97,4 +104,5 @@ def builds() -> dict[str, tuple[Load, MakeWriter]]:
         "aborts passed over": (load, Unchecked),
         "old memory": (FollowsOldMemory(), LogWriter),
         "inputs applied again": (applies_again, LogWriter),
+        "a place lost": (loses_a_place, LogWriter),
     }

@@ -23,6 +23,7 @@ from streams.core import counts, reasons
 from streams.core.inputs import Submit
 from streams.core.invariants import InvariantBroken, check
 from streams.core.records import FlightRecord, FlowRecord, RetryRecord, RunRecord
+from streams.core.snapshot import ShardView
 from streams.errors import BadRecord
 from streams.intake import Source
 from streams.rows import decode, decode_key, encode, encode_key, row_key
@@ -31,6 +32,8 @@ from streams.simulate.faulty.log import Log
 from streams.simulate.faulty.owner import Owner
 from streams.simulate.faulty.workers import Attempt
 from streams.wire import Assignment, decode_dispatch, decode_rejection, decode_request, partition_for
+
+_PPM: Final = 1_000_000
 
 # How a run may end, each counted once, by the step that ends it.
 _ENDS: Final = (
@@ -63,7 +66,8 @@ class Witness:
         ledger, core = self._ledgers[owner.shard], owner.core
         entry = ledger.follow()
         self._follow_dispatches()
-        where = f"shard {owner.shard}, step {core.snapshot().shard.step}"
+        view = core.snapshot()
+        where = f"shard {owner.shard}, step {view.shard.step}"
         rows = {encode_key(owner.shard, row_key(each)): encode(each) for each in core.dump()}
         for key in [*dict.fromkeys([*rows, *ledger.rows])] if rows != ledger.rows else ():
             written, due = ledger.rows.get(key), rows.get(key)
@@ -73,17 +77,13 @@ class Witness:
             check(core)
         except InvariantBroken as broken:
             raise Violation(f"{where}: {broken}") from broken
-        view = core.snapshot()
         if view.shard.flight_runs != ledger.in_flight:
             raise Violation(f"{where}: {view.shard.flight_runs} in flight, by the journal {ledger.in_flight}")
-        if entry is not None and entry.decisions:
-            runs, tokens = view.shard.window_runs, view.shard.window_tokens
-            over = tokens is not None and view.shard.flight_tokens > tokens and view.shard.flight_runs > 1
-            if over or (runs is not None and view.shard.flight_runs > runs):
-                raise Violation(f"{where}: more is in flight than the window allows")
+        if entry is not None and entry.decisions and _is_over(view.shard):
+            raise Violation(f"{where}: more is in flight than the window allows")
         for each in view.classes:
             if each.bound:
-                self.widest_gap = max(self.widest_gap, each.gap * 1_000_000 // each.bound)
+                self.widest_gap = max(self.widest_gap, each.gap * _PPM // each.bound)
 
     def follow(self) -> None:
         """Take in whatever has been committed."""
@@ -164,3 +164,11 @@ class Witness:
         for position, times in refused.items():
             if times > 1:
                 raise Violation(f"{position} was refused {times} times")
+
+
+def _is_over(view: ShardView) -> bool:
+    """Whether more is in flight than the window allows; a run that is larger than all of it goes alone."""
+    runs, tokens = view.window_runs, view.window_tokens
+    if runs is not None and view.flight_runs > runs:
+        return True
+    return tokens is not None and view.flight_tokens > tokens and view.flight_runs > 1

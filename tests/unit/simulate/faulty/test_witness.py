@@ -13,10 +13,11 @@ import pytest
 
 from streams.app.in_memory import load
 from streams.core.records import FLOW
+from streams.core.shard import Shard
 from streams.rows import POSITIONS, PositionsRecord, decode, encode, encode_key
 from streams.simulate.faulty.ledger import Violation
 from streams.simulate.faulty.log import Log, Place, Record
-from streams.simulate.faulty.witness import Witness
+from streams.simulate.faulty.witness import Witness, _is_over
 from streams.simulate.faulty.workers import Attempt
 from streams.simulate.faulty.world import Setting, simulate
 from streams.wire import decode_completion, journal_digest
@@ -94,6 +95,16 @@ def column(section: str, name: str, change: Callable[[Any], Any]) -> Callable[[d
         return bool(values)
 
     return edit
+
+
+@pytest.mark.parametrize(
+    ("flight_runs", "flight_tokens", "over"),
+    [(2, 10, False), (3, 9, True), (2, 11, True), (1, 11, False), (0, 0, False)],
+)
+def test_a_window_may_be_exceeded_by_one_large_run_alone(flight_runs: int, flight_tokens: int, *, over: bool) -> None:
+    view = Shard(0, 1).snapshot().shard
+    view = replace(view, window_runs=2, window_tokens=10, flight_runs=flight_runs, flight_tokens=flight_tokens)
+    assert _is_over(view) is over
 
 
 def test_what_is_sound_is_found_sound() -> None:
