@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
-from streams.admin.kafka import TIMEOUT_S, create_topic, look, set_topic_configs, topic_configs
+from streams.admin.kafka import TIMEOUT_S, create_topics, look, new_topic, set_topic_configs, topic_configs
 from streams.clock import wait_until
 from streams.errors import ConfigError, Unavailable
 from streams.kafka import DEFAULT_PREFIX
@@ -139,11 +139,10 @@ def apply(admin: AdminClient, todo: Plan) -> None:
     """
     if todo.problems:
         raise ConfigError("; ".join(todo.problems), field="topics")
-    theirs = [
-        topic
-        for topic in todo.create
-        if not create_topic(admin, topic.name, topic.partitions, topic.replication, topic.configs)
-    ]
+    there = create_topics(
+        admin, (new_topic(topic.name, topic.partitions, topic.replication, topic.configs) for topic in todo.create)
+    )
+    theirs = [topic for topic in todo.create if topic.name in there]
     for name, configs in todo.configure:
         set_topic_configs(admin, name, configs)
     _await(admin, {topic.name for topic in todo.create})

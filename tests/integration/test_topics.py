@@ -9,9 +9,12 @@ from confluent_kafka.admin import AdminClient
 
 from streams.admin.kafka import admin_client, create_topic, look, set_topic_configs
 from streams.admin.topics import Layout, Plan, apply, describe, ensure, plan, verify, wanted
+from streams.clock import wait_until
 from streams.errors import ConfigError, Unavailable
 from streams.kafka import KafkaSettings
 from streams.local import LocalKafka
+
+WAIT_S = 10.0
 
 
 @pytest.fixture
@@ -22,6 +25,13 @@ def admin(kafka: LocalKafka) -> AdminClient:
 @pytest.fixture
 def layout(prefix: str) -> Layout:
     return Layout(shards=3, dispatch_partitions=5, prefix=prefix)
+
+
+def await_setting(admin: AdminClient, topic: str, name: str, value: str) -> None:
+    """A broker tells of a change a moment after it has taken it."""
+    wait_until(
+        lambda: describe(admin, [topic])[topic].configs[name] == value, WAIT_S, what=f"{name} of {topic} to be {value}"
+    )
 
 
 def test_what_is_made_is_what_was_wanted(admin: AdminClient, layout: Layout) -> None:
@@ -62,7 +72,7 @@ def test_what_another_process_made_meanwhile_gets_its_settings(admin: AdminClien
     name = f"{layout.prefix}state"
     create_topic(admin, name, 3, 1, {})
     apply(admin, todo)
-    assert describe(admin, [name])[name].configs["cleanup.policy"] == "compact"
+    await_setting(admin, name, "cleanup.policy", "compact")
 
 
 def test_a_name_that_kafka_does_not_take_is_refused(admin: AdminClient, layout: Layout) -> None:
@@ -77,16 +87,19 @@ def test_a_setting_that_was_changed_is_put_right(admin: AdminClient, layout: Lay
     ensure(admin, layout)
     name = f"{layout.prefix}state"
     set_topic_configs(admin, name, {"cleanup.policy": "delete", "flush.messages": "7"})
+    await_setting(admin, name, "cleanup.policy", "delete")
     assert ensure(admin, layout) == Plan(configure=((name, {"cleanup.policy": "compact"}),))
-    configs = describe(admin, [name])[name].configs
-    assert (configs["cleanup.policy"], configs["flush.messages"]) == ("compact", "7")
+    await_setting(admin, name, "cleanup.policy", "compact")
+    assert describe(admin, [name])[name].configs["flush.messages"] == "7"
 
 
 def test_a_wrong_count_is_refused_and_nothing_is_changed(admin: AdminClient, layout: Layout) -> None:
-    assert create_topic(admin, f"{layout.prefix}requests", 2, 1, {})
+    name = f"{layout.prefix}requests"
+    assert create_topic(admin, name, 2, 1, {})
+    wait_until(lambda: name in look(admin).partitions, WAIT_S, what="the broker to know the topic")
     with pytest.raises(ConfigError, match="2 partitions, 3 wanted"):
         ensure(admin, layout)
-    assert [name for name in look(admin).partitions if name.startswith(layout.prefix)] == [f"{layout.prefix}requests"]
+    assert [name for name in look(admin).partitions if name.startswith(layout.prefix)] == [name]
 
 
 def test_a_setting_that_kafka_does_not_know_is_refused(admin: AdminClient, layout: Layout) -> None:
