@@ -82,6 +82,18 @@ def test_limits_of_the_other_policy_hold(policy: Policy, reason: str) -> None:
     assert refused + sum(waits.runs for waits in found.other.waits.values()) == FLOOD + 5
 
 
+def test_what_was_in_time_may_come_too_late() -> None:
+    tape = Tape()
+    for run in range(4):
+        tape.request(0, f"r{run}", deadline_ms=tape.ms(150))
+    for run in range(4):
+        tape.serve_filed(run // 2 * 100, f"r{run}", lasts_ms=100)
+    found = compare(make_traffic(read_record(tape.recording)), Change(window=1))
+    assert found.model.refused == {}
+    assert found.other.refused == {"a": {"expired": 2}}, "they would have begun at 200 and 300"
+    assert found.other.waits["a"].longest == 100
+
+
 def test_a_cap_of_the_other_policy_holds() -> None:
     capped = replace(POLICY, tenants={"greedy": TenantRules(max_runs_in_flight=1)})
     found = played(Change(policy=capped))
