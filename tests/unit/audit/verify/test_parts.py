@@ -1,0 +1,125 @@
+"""The parts that a recording seldom comes to: forged with a purpose, and small enough to be seen through."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from streams.audit.recording import MemoryRecording, Rec
+from streams.audit.verify import MOST, verify
+from streams.audit.verify.findings import Findings, Span
+from streams.audit.verify.horizon import Horizon
+from streams.audit.verify.matching import Matching
+from streams.wire import FORWARDED
+from tests.recorded import record
+from tests.unit.audit.verify.tampered import SHARD, Document, check, first_of, recording
+from tests.unit.audit.verify.tampering import altered, dropped, records
+
+
+@cache
+def longer() -> MemoryRecording:
+    return record(3, drain=False)
+
+
+def copy_of_another_shard() -> tuple[int, int]:
+    """Shard and index of a request that was forwarded."""
+    for shard in range(2):
+        for index, each in enumerate(records(longer(), "requests", shard)):
+            if index and any(name == FORWARDED for name, _ in each.headers):
+                return shard, index
+    raise AssertionError("nothing was forwarded")
+
+
+def test_a_copy_that_is_not_what_was_forwarded_is_found() -> None:
+    def change(document: Document) -> None:
+        document["payload"] = {"number": -1}
+
+    shard, index = copy_of_another_shard()
+    report = check(altered(longer(), "requests", shard, index, change))
+    found = [each for each in report.problems if each.check == "forwards"]
+    assert [(each.shard, each.offset) for each in found] == [
+        (shard, records(longer(), "requests", shard)[index].offset)
+    ]
+
+
+def test_a_copy_that_is_not_there_is_found() -> None:
+    shard, index = copy_of_another_shard()
+    report = check(dropped(longer(), "requests", shard, index))
+    assert any(each.check == "forwards" and each.shard != shard for each in report.problems)
+
+
+def test_a_record_of_the_journal_that_cannot_be_read_is_found() -> None:
+    own = records(recording(), "journal", SHARD)
+    own[20] = own[20]._replace(value=b"{")
+    problem = first_of(check(recording().replaced({("journal", SHARD): own})))
+    assert (problem.check, problem.shard, problem.step, problem.offset) == ("chain", SHARD, 21, own[20].offset)
+
+
+def test_a_record_of_another_shard_s_journal_is_found() -> None:
+    own = records(recording(), "journal", SHARD)
+    own[20] = own[20]._replace(key=b"1")
+    problem = first_of(check(recording().replaced({("journal", SHARD): own})))
+    assert (problem.check, problem.step, problem.offset) == ("chain", 21, own[20].offset)
+
+
+@pytest.mark.parametrize("topic", ["dispatch", "rejected"])
+def test_what_cannot_be_read_is_named_with_its_place(topic: str) -> None:
+    own = records(recording(), topic, 1)
+    own[4] = own[4]._replace(value=b"{")
+    report = check(recording().replaced({(topic, 1): own}))
+    found = [each for each in report.problems if "cannot be read" in each.sentence]
+    assert [(each.topic, each.partition, each.offset) for each in found] == [(topic, 1, own[4].offset)]
+
+
+def test_a_policy_that_the_topic_has_no_more_is_taken_from_the_journal() -> None:
+    report = check(recording().replaced({("policy", 0): records(recording(), "policy", 0)[-1:]}))
+    assert report.problems == []
+    assert report.looked_at["policies that the policy topic has no more"] > 0
+
+
+def test_a_policy_that_was_passed_over_is_found() -> None:
+    """It was stated, others after it were applied, and it was not."""
+    stated = records(recording(), "policy", 0)
+    missed = stated[1]._replace(offset=stated[0].offset)
+    report = check(recording().replaced({("policy", 0): [missed, *stated[1:]]}))
+    assert first_of(report).check == "policies"
+
+
+def test_a_topic_reaches_back_as_far_as_its_partitions() -> None:
+    kept = MemoryRecording(
+        topics={("dispatch", 0): [Rec(7, 1_000, None, None)], ("dispatch", 1): [Rec(0, 1, None, None)]}
+    )
+    horizon = Horizon(kept, "dispatch")
+    assert horizon.may_hide(1_000)
+    assert not horizon.may_hide(1_001)
+    assert not horizon.hides(0), "the other partition reaches back to the beginning"
+
+
+def test_the_first_meets_the_first() -> None:
+    pairs: Matching[str, str] = Matching()
+    assert pairs.say("k", "a") is None
+    assert pairs.say("k", "b") is None
+    assert pairs.do("k", "x") == "a"
+    assert [*pairs.only_said()] == ["b"]
+    assert pairs.do("other", "y") is None
+    assert [*pairs.only_done()] == ["y"]
+
+
+def test_of_one_kind_the_first_are_kept_and_all_are_counted() -> None:
+    findings = Findings()
+    for number in range(MOST + 5):
+        findings.add("steps", 0, f"number {number}")
+    findings.add("steps", 1, "of another shard")
+    assert len(findings.problems) == MOST + 1
+    assert findings.total == MOST + 6
+
+
+def test_steps_beyond_the_journal_are_known_only_at_rest() -> None:
+    assert 7 in Span(3, None)
+    assert 7 not in Span(3, 6)
+    assert 2 not in Span(3, None)
+
+
+def test_nothing_at_all_is_in_order() -> None:
+    assert verify(MemoryRecording(shards=2)).problems == []
