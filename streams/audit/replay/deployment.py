@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from streams.audit.replay.divergence import Divergence
 
 _TELL_S: Final = 0.2
+_YOUNG: Final = 50_000  # objects, before they are looked at; as in a scheduler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +75,23 @@ def replay_shard(recording: Recording, shard: int, options: ReplayOptions, tell:
         tell(outcome)
 
     try:
-        _replay(recording, options, outcome, tell_so_far)
+        with _seldom_collected():
+            _replay(recording, options, outcome, tell_so_far)
     except (NotReplayable, CheckpointWrong) as error:
         outcome.refused = str(error)
     tell_so_far()
     return outcome
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Keep the garbage collector from walking over the shard after every step: a fifth of a replay's time."""
+    before = gc.get_threshold()
+    gc.set_threshold(_YOUNG, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _replay(recording: Recording, options: ReplayOptions, outcome: ShardOutcome, tell: Callable[[], None]) -> None:
