@@ -1,4 +1,4 @@
-"""A record made by hand: requests, dispatches, reports and steps at stated moments, of one shard."""
+"""A record made by hand: requests, dispatches, reports and steps of a shard at stated moments."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ POLICY: Final = Policy(name="plain", quantum=100, window=Window(runs=2))
 class Tape:
     """Moments are ms after `BEGIN_MS`. A step takes in whatever was written since the last one."""
 
-    def __init__(self, policy: Policy = POLICY) -> None:
-        self.recording = MemoryRecording()
+    def __init__(self, policy: Policy = POLICY, *, recording: MemoryRecording | None = None, shard: int = 0) -> None:
+        self.recording = recording or MemoryRecording()
+        self.shard = shard
         self._read = {"completions": 0, "requests": 0}
         self._seq = 0
         self._steps = 0
@@ -79,7 +80,7 @@ class Tape:
                 self._seq, tenant, run_id, "work", "default", attempt, 50, 60_000, None, b"", 0, 1, 100, 50
             )
             effects.dispatches.append(dispatch)
-            self.write("dispatch", at_ms, encode_dispatch(dispatch, 0, self._steps, 1))
+            self.write("dispatch", at_ms, encode_dispatch(dispatch, self.shard, self._steps, 1))
         effects.settlements += settles
         effects.rejections += [
             Rejection(tenant, run_id, reason, "", None, None, None, position, b"")
@@ -91,7 +92,7 @@ class Tape:
             self._policies += 1
         value = encode_journal(
             effects,
-            shard=0,
+            shard=self.shard,
             epoch=1,
             policy_version=self._policies - 1,
             inputs=[*(InputRange("policy", each.offset, each.offset) for each in applied), *self._ranges()],
@@ -117,14 +118,14 @@ class Tape:
         return BEGIN_MS + at_ms
 
     def write(self, topic: str, at_ms: int, value: bytes) -> int:
-        records = self.recording.topics.setdefault((topic, 0), [])
+        records = self.recording.topics.setdefault((topic, self.shard), [])
         records.append(Rec(len(records), BEGIN_MS + at_ms, b"key", value))
         return len(records) - 1
 
     def _ranges(self) -> list[InputRange]:
         ranges = []
         for topic, first in self._read.items():
-            end = len(self.recording.topics.get((topic, 0), []))
+            end = len(self.recording.topics.get((topic, self.shard), []))
             if end > first:
                 ranges.append(InputRange(topic, first, end - 1))
             self._read[topic] = end
