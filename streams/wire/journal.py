@@ -20,10 +20,32 @@ from streams.wire.schema import attribute_of
 from streams.wire.topics import MAX_MESSAGE_BYTES
 
 _READER: Final[Reader] = Reader("journal")
-_DECISIONS: Final = ("seq", "tenant", "run_id", "class", "attempt", "estimate", "deficit", "round")
-_REVOKES: Final = ("seq", "tenant", "run_id", "attempt", "reason")
-_SETTLEMENTS: Final = ("tenant", "run_id", "attempt", "outcome", "estimate", "actual", "reported")
-_REJECTIONS: Final = ("tenant", "run_id", "reason", "position")
+
+
+class _Columns:
+    """A list of records as one array for each field, and back."""
+
+    def __init__(self, *fields: str, **attributes: str) -> None:
+        """`attributes` says where a field is found in a record, if not under its own name."""
+        self._fields: Final = fields
+        self._getters: Final = [(field, attrgetter(attributes.get(field, field))) for field in fields]
+        self._empty: Final[dict[str, list[Any]]] = {field: [] for field in fields}
+
+    def of(self, records: Sequence[object]) -> dict[str, list[Any]]:
+        return {field: [*map(get, records)] for field, get in self._getters} if records else self._empty
+
+    def rows(self, name: str, columns: Any) -> list[tuple[Any, ...]]:
+        lists = [getattr(columns, attribute_of(field)) for field in self._fields]
+        if any(len(column) != len(lists[0]) for column in lists):
+            raise BadRecord("the arrays are not of equal length", field=name)
+        return list(zip(*lists, strict=True))
+
+
+_RENAMED: Final = {"class": "class_", "deficit": "deficit_before"}
+_DECISIONS: Final = _Columns("seq", "tenant", "run_id", "class", "attempt", "estimate", "deficit", "round", **_RENAMED)
+_REVOKES: Final = _Columns("seq", "tenant", "run_id", "attempt", "reason")
+_SETTLEMENTS: Final = _Columns("tenant", "run_id", "attempt", "outcome", "estimate", "actual", "reported")
+_REJECTIONS: Final = _Columns("tenant", "run_id", "reason", "position")
 
 
 class InputRange(NamedTuple):
@@ -112,7 +134,6 @@ def encode_journal(
     proof: Proof | None = None,
 ) -> bytes:
     """Return the journal's value for a step, of at most `STEP_BYTES`. Its key is the shard's number as text."""
-    dispatches = effects.dispatches
     rare: dict[str, object] = {}
     if undeliverable:
         rare["undeliverable"] = [
@@ -145,24 +166,10 @@ def encode_journal(
             "now_ms": effects.now_ms,
             "policy_version": policy_version,
             "inputs": _ranges(inputs),
-            "decisions": {
-                "seq": [dispatch.seq for dispatch in dispatches],
-                "tenant": [dispatch.tenant for dispatch in dispatches],
-                "run_id": [dispatch.run_id for dispatch in dispatches],
-                "class": [dispatch.class_ for dispatch in dispatches],
-                "attempt": [dispatch.attempt for dispatch in dispatches],
-                "estimate": [dispatch.estimate for dispatch in dispatches],
-                "deficit": [dispatch.deficit_before for dispatch in dispatches],
-                "round": [dispatch.round for dispatch in dispatches],
-            },
-            "revokes": _columns(_REVOKES, effects.revokes),
-            "settlements": _columns(_SETTLEMENTS, effects.settlements),
-            "rejections": {
-                "tenant": [rejection.tenant for rejection in effects.rejections],
-                "run_id": [rejection.run_id for rejection in effects.rejections],
-                "reason": [rejection.reason for rejection in effects.rejections],
-                "position": [rejection.position for rejection in effects.rejections],
-            },
+            "decisions": _DECISIONS.of(effects.dispatches),
+            "revokes": _REVOKES.of(effects.revokes),
+            "settlements": _SETTLEMENTS.of(effects.settlements),
+            "rejections": _REJECTIONS.of(effects.rejections),
             "counts": dict(effects.counts),
             **rare,
         }
@@ -180,10 +187,10 @@ def decode_journal(value: bytes | None) -> JournalEntry:
         message.now_ms,
         message.policy_version,
         tuple(InputRange(each.topic, each.first, each.last) for each in message.inputs),
-        tuple(Decision(*row) for row in _rows("decisions", message.decisions, _DECISIONS)),
-        tuple(Revoke(*row) for row in _rows("revokes", message.revokes, _REVOKES)),
-        tuple(Settlement(*row) for row in _rows("settlements", message.settlements, _SETTLEMENTS)),
-        tuple(RefusedRun(*row) for row in _rows("rejections", message.rejections, _REJECTIONS)),
+        tuple(Decision(*row) for row in _DECISIONS.rows("decisions", message.decisions)),
+        tuple(Revoke(*row) for row in _REVOKES.rows("revokes", message.revokes)),
+        tuple(Settlement(*row) for row in _SETTLEMENTS.rows("settlements", message.settlements)),
+        tuple(RefusedRun(*row) for row in _REJECTIONS.rows("rejections", message.rejections)),
         message.counts,
         tuple(Undeliverable(each.tenant, each.run_id, each.size, each.limit) for each in message.undeliverable),
         message.largest_body,
@@ -217,15 +224,3 @@ def _policy(message: Any) -> AppliedPolicy:
         first = invalid.problems[0]
         raise BadRecord(first.message, field=f"policies.{first.where}", value=first.value) from None
     return AppliedPolicy(message.offset, message.author, message.applied_ms, policy)
-
-
-def _columns(names: Sequence[str], rows: Sequence[object]) -> dict[str, list[Any]]:
-    """Turn rows into columns, by the attributes that are called so."""
-    return {name: [*map(attrgetter(name), rows)] for name in names}
-
-
-def _rows(field: str, columns: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    lists = [getattr(columns, attribute_of(name)) for name in names]
-    if any(len(column) != len(lists[0]) for column in lists):
-        raise BadRecord("the arrays are not of equal length", field=field)
-    return list(zip(*lists, strict=True))
