@@ -81,8 +81,7 @@ class Slices:
         """Yield (beginning in ms, amount by name) of the slices that hold something, in order."""
         for number in sorted(self._slices):
             amounts = {name: amount for name, amount in self._slices[number].items() if amount}
-            if amounts:
-                yield self.begin_ms + number * self.width_ms, amounts
+            yield self.begin_ms + number * self.width_ms, amounts
 
     def _widen(self) -> None:
         self.width_ms *= 2

@@ -10,11 +10,12 @@ from streams.audit.explain.curve import Point, Slices
 from streams.audit.explain.life import CANCELLED, Answer, Attempt, Life, Moment, Outage, PolicyApplied, Report
 from streams.audit.explain.meanwhile import Meanwhile
 from streams.core import waiting
-from streams.core.inputs import Completion, Submit
+from streams.core.inputs import FAILED, SUCCEEDED, Completion, Submit
 
 if TYPE_CHECKING:
     from streams.audit.explain.requests import Asked
     from streams.audit.replay import ReplayedStep
+    from streams.core.inputs import Input
     from streams.core.run_view import RunView
     from streams.core.shard import Shard
 
@@ -86,8 +87,8 @@ class Watcher:
         for attempt in life.attempts:
             attempt.cut(self.last.at_ms)
         view = core.view_run(self._tenant, self._run_id)
-        if view is not None:
-            life.curve.end(self._point(core, self.last, view))
+        assert view is not None, "a run that has not ended is known to its shard"
+        life.curve.end(self._point(core, self.last, view))
 
     # --- time
 
@@ -163,15 +164,20 @@ class Watcher:
             life.rejection = rejections[0]
             life.end = rejections[0].reason
         else:
-            life.end = self._how(step)
+            life.end = self._how(life, step.inputs)
         if life.departure is None:
             life.departure = step.core.snapshot()
         self._open = None
 
-    def _how(self, step: ReplayedStep) -> str:
-        """Return how a run ended that was not rejected."""
-        settled = [each.outcome for each in step.effects.settlements if self._is_ours(each)]
-        return settled[-1] if settled else CANCELLED
+    def _how(self, life: Life, inputs: Sequence[Input]) -> str:
+        """Return how a run ended that was not rejected: by a report, or its tenant has taken it back."""
+        for given in inputs:
+            if isinstance(given, Completion) and self._is_ours(given):
+                if given.status == SUCCEEDED:
+                    return SUCCEEDED
+                if given.status == FAILED and not given.retryable and given.attempt == life.attempts[-1].number:
+                    return FAILED
+        return CANCELLED
 
     def _note_requests(self, step: ReplayedStep, moment: Moment, view: RunView | None) -> None:
         for given in step.inputs:

@@ -109,6 +109,7 @@ def test_a_request_that_has_been_deleted_is_told_from_one_that_never_was() -> No
         f"requests/{shard} at offset 70 (got 'r2')"
     )
     assert "begins at offset 70" in refusal(recording, "r1")
+    assert "no request" in refusal(recording, "default", "a"), "the journal has that text, and no run of that name"
 
 
 def test_who_looks_for_it_is_told_how_far_the_search_is(monkeypatch: pytest.MonkeyPatch) -> None:

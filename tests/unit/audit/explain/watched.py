@@ -10,8 +10,8 @@ from streams.audit.explain.life import Answer, Life
 from streams.audit.explain.requests import Asked
 from streams.audit.explain.watching import Watcher
 from streams.audit.replay import ReplayedStep
-from streams.core.effects import Dispatch, Effects
-from streams.core.inputs import Completion, Input, SetPolicy, Takeover
+from streams.core.effects import Dispatch, Effects, Rejection
+from streams.core.inputs import Completion, Input, SetPolicy, Submit, Takeover
 from streams.core.policy import Policy
 from streams.core.shard import Shard
 from streams.wire import AppliedPolicy, JournalEntry
@@ -27,6 +27,7 @@ class Watched:
     def __init__(self, policy: Policy, *, tenant: str = "a", run_id: str = "r") -> None:
         self.core = Shard(SHARD, 1)
         self._steps: list[tuple[JournalEntry, Sequence[Input]]] = []
+        self._refused: dict[int, Sequence[Rejection]] = {}
         self.dispatches: list[Dispatch] = []
         self.asked: list[Asked] = []
         self.stamps: dict[int, int] = {}
@@ -37,11 +38,18 @@ class Watched:
         self.state_policy(policy)
 
     def state_policy(self, policy: Policy, after_ms: int = 0) -> Effects:
-        position = self._next()
+        position = self.next_position()
         applied = AppliedPolicy(position, "an operator", self.now_ms, policy)
         return self.step(SetPolicy(position, policy), after_ms=after_ms, policies=(applied,))
 
-    def step(self, *inputs: Input, after_ms: int = 0, policies: Sequence[AppliedPolicy] = ()) -> Effects:
+    def step(
+        self,
+        *inputs: Input,
+        after_ms: int = 0,
+        policies: Sequence[AppliedPolicy] = (),
+        refused: Sequence[Rejection] = (),
+    ) -> Effects:
+        """Let time pass and take a step; `refused` are runs that the intake lets no further."""
         self.now_ms += after_ms
         effects = self.core.step(inputs, self.now_ms)
         entry = JournalEntry(
@@ -61,6 +69,7 @@ class Watched:
         )
         self.dispatches += effects.dispatches
         self._steps.append((entry, inputs))
+        self._refused[entry.step] = refused
         return effects
 
     def submit(
@@ -69,20 +78,25 @@ class Watched:
         """Ask for runs. `sent_ms` before now is when the records were written."""
         self.now_ms += after_ms
         at_ms = self.now_ms - (sent_ms or 0)
-        given = [make_submit(tenant, run_id, position=self._next(), submitted_ms=at_ms, **fields) for run_id in run_ids]
-        self.asked += [
-            Asked(SHARD, submit.position, submit.submitted_ms, submit, None)
-            for submit in given
-            if (submit.tenant, submit.run_id) == self._run
+        given = [
+            make_submit(tenant, run_id, position=self.next_position(), submitted_ms=at_ms, **fields)
+            for run_id in run_ids
         ]
+        for submit in given:
+            if (submit.tenant, submit.run_id) == self._run:
+                self.ask(submit)
         return self.step(*given)
+
+    def ask(self, submit: Submit) -> None:
+        """Note a request for our run, as `requests.find` does. Its step is another matter."""
+        self.asked.append(Asked(SHARD, submit.position, submit.submitted_ms, submit, None))
 
     def report(self, status: str, *, attempt: int = 1, told_ms: int = 0, after_ms: int = 0, **fields: Any) -> Effects:
         """Let a worker report on our run, `told_ms` before the step that takes it in."""
         dispatch = self.attempt(attempt)
         self.now_ms += after_ms
         completion: Completion = make_report(dispatch, status, **fields)
-        completion.position = self._next()
+        completion.position = self.next_position()
         self.stamps[completion.position] = self.now_ms - told_ms
         return self.step(completion)
 
@@ -90,7 +104,7 @@ class Watched:
         """Let another run succeed, at its estimate."""
         return self.step(make_report(dispatch, tokens=dispatch.estimate), after_ms=after_ms)
 
-    def _next(self) -> int:
+    def next_position(self) -> int:
         self._position += 1
         return self._position
 
@@ -105,7 +119,9 @@ class Watched:
         watcher = Watcher(self.asked, self.stamps.get)
         core = Shard(SHARD, 1)
         for entry, inputs in self._steps:
-            watcher.see(ReplayedStep(entry, inputs, core.step(inputs, entry.now_ms), core, ()))
+            effects = core.step(inputs, entry.now_ms)
+            effects.rejections += self._refused[entry.step]
+            watcher.see(ReplayedStep(entry, inputs, effects, core, ()))
         watcher.finish(core)
         return watcher
 
