@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from streams.cli import options
 from streams.cli.audit import source
-from streams.cli.output import counted, remark, say, say_json
+from streams.cli.audit.bars import showing
+from streams.cli.output import counted, say, say_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from streams.audit.recording import Recording
     from streams.audit.verify import Report
 
 _FILE_WIDTH: Final = 200
@@ -45,8 +42,10 @@ def verify(
 
     length_ms = max(1, round(parse_duration(interval).total_seconds() * 1000))
     recording = source.recording(kafka, prefix, kafka_config, directory)
-    with _showing(recording) as tell:
-        report = check(recording, interval_ms=length_ms, progress=tell)
+    spans = [recording.bounds("journal", shard) for shard in range(recording.shards)]
+    total = sum(end - first for first, end in spans)
+    with showing(lambda _what, _done, _of: None) as tell:
+        report = check(recording, interval_ms=length_ms, progress=lambda steps: tell("verifying", steps, total))
     if json:
         say_json(_document(report))
     else:
@@ -85,20 +84,3 @@ def _print(report: Report) -> None:
         say(f"{steps}: {counted(report.found, 'PROBLEM')}; the first ones of each kind are shown")
     else:
         say(f"{steps}: nothing is wrong")
-
-
-@contextmanager
-def _showing(recording: Recording) -> Iterator[Callable[[int], None]]:
-    """Show a bar; or, where nobody watches, that it has begun."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        remark(f"verifying {counted(recording.shards, 'shard')}…")
-        yield lambda _steps: None
-        return
-    offsets = (recording.bounds("journal", shard) for shard in range(recording.shards))
-    with Progress(console=console, transient=True) as bars:
-        task = bars.add_task("verifying", total=sum(end - first for first, end in offsets))
-        yield lambda steps: bars.update(task, completed=steps)
