@@ -9,6 +9,7 @@ from streams.audit.what_if.rules import RULES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streams.audit.what_if.change import Change
     from streams.audit.what_if.comparison import Distance, Side, WhatIf
 
 
@@ -30,7 +31,7 @@ def to_json(found: WhatIf) -> dict[str, Any]:
             "unreadable_requests": traffic.unreadable,
             "steps_without_inputs": traffic.steps_cut,
         },
-        "change": found.change.title,
+        "change": _change_json(found.change),
         "handover_ms": found.handover_ms,
         "contest": contest
         and {
@@ -60,6 +61,17 @@ def totals(by_tenant: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
         for why, runs in reasons.items():
             summed[why] = summed.get(why, 0) + runs
     return summed
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    return {
+        "title": change.title,
+        "policy": change.policy and change.policy.name,
+        "fifo": change.fifo,
+        "quantum": change.quantum,
+        "window": change.window,
+        "weights": dict(change.weights),
+    }
 
 
 def _side_json(side: Side) -> dict[str, Any]:

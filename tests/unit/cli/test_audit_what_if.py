@@ -34,7 +34,14 @@ def test_people_get_tables(what_if: WhatIf) -> None:
 
 def test_programs_get_everything_with_the_rules(what_if: WhatIf) -> None:
     told = orjson.loads(what_if("--quantum", "50", "--weights", "t0=9,t1=2", "--weights", "t2=3", "--json").stdout)
-    assert told["change"] == "quantum 50; weights t0=9, t1=2, t2=3"
+    assert told["change"] == {
+        "title": "quantum 50; weights t0=9, t1=2, t2=3",
+        "policy": None,
+        "fifo": False,
+        "quantum": 50,
+        "window": None,
+        "weights": {"t0": 9, "t1": 2, "t2": 3},
+    }
     assert {"never_began", "retried", "failed", "cost", "duration"} <= told["rules"].keys()
     weights = {each["tenant"]: each["weight"]["what_if"] for each in told["tenants"]}
     assert (weights["t0"], weights["t1"], weights["t2"]) == (9, 2, 3)
