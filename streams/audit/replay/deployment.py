@@ -20,6 +20,8 @@ from streams.audit.replay.shard_replay import ShardReplay
 from streams.errors import CheckpointWrong, NotReplayable
 
 if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
+
     from streams.audit.recording import Recording
     from streams.audit.replay.divergence import Divergence
 
@@ -134,12 +136,15 @@ def replay_shards(
     # Not forked: a Kafka client's threads do not come along, and their locks do.
     context = multiprocessing.get_context("spawn")
     told: Any = context.Queue()
-    with ProcessPoolExecutor(min(jobs, len(shards)), context, _Worker.begin, (recording, options, told)) as pool:
+    ending = context.Event()
+    begun = (recording, options, told, ending)
+    with ProcessPoolExecutor(min(jobs, len(shards)), context, _Worker.begin, begun) as pool:
         futures = [pool.submit(_Worker.replay, shard) for shard in shards]
         try:
             for outcome in _told(told, futures):
                 tell(outcome)
         except BaseException:
+            ending.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
         return [future.result() for future in futures]
@@ -150,11 +155,17 @@ def _told(told: Any, futures: Sequence[Future[ShardOutcome]]) -> Iterator[ShardO
     waited: set[Future[ShardOutcome]] = set(futures)
     while waited:
         with suppress(Empty):
-            while True:
-                yield told.get(timeout=_TELL_S)
+            yield told.get(timeout=_TELL_S)
         done, waited = wait(waited, timeout=0)
         for future in done:
             future.result()
+    with suppress(Empty):
+        while True:
+            yield told.get(timeout=_TELL_S)
+
+
+class _Ending(Exception):
+    """Another shard's replay has failed: this one need not go on."""
 
 
 class _Worker:
@@ -163,11 +174,18 @@ class _Worker:
     _recording: Recording
     _options: ReplayOptions
     _told: Any
+    _ending: Event
 
     @classmethod
-    def begin(cls, recording: Recording, options: ReplayOptions, told: Any) -> None:
-        cls._recording, cls._options, cls._told = recording, options, told
+    def begin(cls, recording: Recording, options: ReplayOptions, told: Any, ending: Event) -> None:
+        cls._recording, cls._options, cls._told, cls._ending = recording, options, told, ending
 
     @classmethod
     def replay(cls, shard: int) -> ShardOutcome:
-        return replay_shard(cls._recording, shard, cls._options, cls._told.put)
+        return replay_shard(cls._recording, shard, cls._options, cls._tell)
+
+    @classmethod
+    def _tell(cls, outcome: ShardOutcome) -> None:
+        if cls._ending.is_set():
+            raise _Ending
+        cls._told.put(outcome)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
 from streams.audit.recording import MemoryRecording, Rec
 from streams.audit.replay import ReplayOptions, ShardOutcome, replay_shard, replay_shards
+from streams.audit.replay.deployment import _Ending, _Worker
 from streams.core.version import VERSION
 from streams.errors import ExportDamaged
 from tests.checkpointed import ends_of_steps, take
@@ -124,3 +126,13 @@ def test_a_forged_checkpoint_is_not_begun_with() -> None:
     assert outcome.refused is not None
     assert "the checkpoint of shard 0 after step 20" in outcome.refused
     assert outcome.steps == 0
+
+
+def test_a_shard_ends_soon_once_another_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = Event()
+    ending.set()
+    monkeypatch.setattr(_Worker, "_ending", ending, raising=False)
+    monkeypatch.setattr(_Worker, "_recording", recorded(), raising=False)
+    monkeypatch.setattr(_Worker, "_options", ALL, raising=False)
+    with pytest.raises(_Ending):
+        _Worker.replay(SHARD)
