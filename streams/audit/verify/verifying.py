@@ -13,6 +13,7 @@ from streams.audit.verify.dispatches import Dispatches
 from streams.audit.verify.findings import Findings, Problem
 from streams.audit.verify.forwards import Forwards
 from streams.audit.verify.intervals import Share
+from streams.audit.verify.measured import hold_bound
 from streams.audit.verify.policies import Policies
 from streams.audit.verify.refusals import Refusals
 from streams.audit.verify.shard import ShardVerifier
@@ -35,11 +36,17 @@ class Report:
 
 
 def verify(
-    recording: Recording, *, interval_ms: int = INTERVAL_MS, progress: Callable[[int], None] = lambda _: None
+    recording: Recording,
+    *,
+    interval_ms: int = INTERVAL_MS,
+    replay: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Report:
     """Check a recording by arithmetic. Shares are compared over intervals of `interval_ms`.
 
-    `progress` is told how many journal records have been followed, after each. Raises what reading raises.
+    With `replay` the bound is checked by a replay too, for all tenants: see `measured`.
+    `progress` is told how many journal records have been followed, after each. Raises what reading raises, and with
+    `replay` `NotReplayable` if the recording does not reach back far enough.
     """
     findings, names = Findings(), topic_names(recording.prefix)
     policies, dispatches = Policies(recording, findings), Dispatches(recording, findings)
@@ -67,6 +74,8 @@ def verify(
     for shard in shards:
         shard.finish()
         hold_checkpoints(recording, shard.shard, findings)
+        if replay:
+            hold_bound(recording, shard.shard, findings)
     spans = {shard.shard: shard.span for shard in shards}
     dispatches.finish(spans)
     refusals.finish(spans)

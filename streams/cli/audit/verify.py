@@ -21,6 +21,9 @@ _FILE_WIDTH: Final = 200
 def verify(
     *,
     interval: Annotated[str, typer.Option(help="Compare shares over intervals of this length.")] = "1m",
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Measure the gap in a replay too: for tenants with a cap or in a group.")
+    ] = False,
     directory: source.From = None,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,
@@ -45,7 +48,9 @@ def verify(
     spans = [recording.bounds("journal", shard) for shard in range(recording.shards)]
     total = sum(end - first for first, end in spans)
     with showing(lambda _what, _done, _of: None) as tell:
-        report = check(recording, interval_ms=length_ms, progress=lambda steps: tell("verifying", steps, total))
+        report = check(
+            recording, interval_ms=length_ms, replay=replay, progress=lambda steps: tell("verifying", steps, total)
+        )
     if json:
         say_json(_document(report))
     else:

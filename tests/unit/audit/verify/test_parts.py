@@ -11,10 +11,11 @@ from streams.audit.verify import MOST, verify
 from streams.audit.verify.findings import Findings, Span
 from streams.audit.verify.horizon import Horizon
 from streams.audit.verify.matching import Matching
+from streams.core.gap import Gap
 from streams.wire import FORWARDED
 from tests.recorded import record
 from tests.unit.audit.verify.tampered import SHARD, Document, check, first_of, recording
-from tests.unit.audit.verify.tampering import altered, dropped, records
+from tests.unit.audit.verify.tampering import altered, dropped, mended, records
 
 
 @cache
@@ -94,6 +95,27 @@ def test_a_topic_reaches_back_as_far_as_its_partitions() -> None:
     assert horizon.may_hide(1_000)
     assert not horizon.may_hide(1_001)
     assert not horizon.hides(0), "the other partition reaches back to the beginning"
+
+
+def test_a_replay_measures_the_gap_of_all_tenants() -> None:
+    report = verify(recording(), interval_ms=1_000, replay=True)
+    assert report.problems == []
+    assert report.looked_at["gaps measured in a replay"] > 20
+
+
+def test_a_replay_that_does_not_come_out_as_recorded_is_a_problem() -> None:
+    def change(document: Document) -> None:
+        document["counts"]["succeeded"] = 77
+
+    report = verify(mended(altered(recording(), "journal", SHARD, 30, change), SHARD), replay=True)
+    assert [(each.check, each.shard, each.step) for each in report.problems] == [("bound", SHARD, 31)]
+
+
+def test_a_gap_above_its_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core that measures what no core may come to."""
+    monkeypatch.setattr("streams.core.snapshot.gap.widest", lambda _flows, _quantum: Gap(11, 10))
+    report = verify(recording(), interval_ms=1_000, replay=True)
+    assert "the widest gap is 11 tokens per weight, its bound 10" in report.problems[0].sentence
 
 
 def test_the_first_meets_the_first() -> None:
