@@ -8,7 +8,8 @@ from typing import Final
 from streams.audit.checkpoints import Checkpoint, latest_before, prove
 from streams.audit.explain.life import Answer, Life, Moment
 from streams.audit.explain.requests import Asked, Tell, find, silent
-from streams.audit.explain.watching import Stamp, Watcher
+from streams.audit.explain.stamps import Stamps
+from streams.audit.explain.watching import Watcher
 from streams.audit.recording import Recording
 from streams.audit.replay import Divergence, ShardReplay
 from streams.errors import ConfigError
@@ -61,7 +62,7 @@ def explain(
             f"no request for this run stands there; its requests: {offsets}", field="--offset", value=offset
         )
     shard = asked[0].shard
-    watcher = Watcher(asked, _stamps(recording, shard))
+    watcher = Watcher(asked, Stamps(recording, shard))
     replay = ShardReplay(recording, shard, _start(recording, asked[0]))
     problem = _watch(replay, watcher, recording.bounds("journal", shard), tell)
     return Explanation(
@@ -111,16 +112,3 @@ def _start(recording: Recording, asked: Asked) -> Checkpoint | None:
             return found
         at_ms = found.now_ms - 1  # the producer's clock was ahead of the scheduler's
     return None
-
-
-def _stamps(recording: Recording, shard: int) -> Stamp:
-    """Return what tells the time of a completion by its offset. None: its record is not there, or has no time."""
-
-    def stamp(offset: int) -> int | None:
-        record = next(iter(recording.read("completions", shard, offset, offset + 1)), None)
-        return record.timestamp if record is not None and record.timestamp > 0 else None
-
-    return stamp
-
-
-__all__ = ["Asked", "Explanation", "explain"]
