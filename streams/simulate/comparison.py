@@ -54,6 +54,12 @@ class Outcome:
     lost_tokens: int  # worked off in attempts that were lost
     refused: Mapping[str, int]  # runs, by reason
 
+    @property
+    def throughput(self) -> int:
+        """Return the tokens of all that was served, per second of the makespan, rounded down."""
+        tokens = sum(run.arrival.tokens for run in self.served)
+        return tokens * 1_000 // self.makespan_ms if self.makespan_ms else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
@@ -61,8 +67,10 @@ class Comparison:
 
     story: Story
     asked: Mapping[str, int]  # tokens, by tenant in the order of the first arrivals
+    weights: Mapping[str, int]
+    small: frozenset[str]  # who asks for at most half of an equal part
     moments: Sequence[int]
-    ideal: Mapping[str, Sequence[int]]  # tokens by each moment, by tenant, rounded down
+    ideal: Mapping[str, Sequence[int]]  # tokens by each moment, by tenant
     outcomes: Sequence[Outcome]
 
     @property
@@ -82,14 +90,17 @@ def compare(story: Story, schedulers: Iterable[str], *, watch: Callable[[str], N
         scheduler = CONTESTANTS[name](story)
         played = play_out(story.arrivals, scheduler, slots=story.slots, outages=story.outages)
         outcomes.append(_outcome(name, story, played, moments, ideal))
-    return Comparison(story=story, asked=asked, moments=moments, ideal=ideal, outcomes=outcomes)
+    small = frozenset(story.small)
+    return Comparison(
+        story=story, asked=asked, weights=story.weights, small=small, moments=moments, ideal=ideal, outcomes=outcomes
+    )
 
 
 def _ideal(story: Story, moments: Sequence[int]) -> dict[str, list[int]]:
     arrivals = [Work(each.at_ms, each.tenant, each.tokens) for each in story.arrivals]
     changes = [Change(at_ms, _capacity(story, slots)) for at_ms, slots in slots_over_time(story.slots, story.outages)]
     served = fluid(arrivals, story.weights, _capacity(story, story.slots), moments, changes)
-    return {tenant: [int(each[tenant]) for each in served] for tenant in story.weights}
+    return {tenant: [each[tenant] for each in served] for tenant in story.weights}
 
 
 def _capacity(story: Story, slots: int) -> Fraction:

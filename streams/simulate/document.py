@@ -41,10 +41,10 @@ def _tenant(comparison: Comparison, tenant: str) -> dict[str, Any]:
     story = comparison.story
     return {
         "tenant": tenant,
-        "weight": story.weights[tenant],
+        "weight": comparison.weights[tenant],
         "asked": comparison.asked[tenant],
         "stated": comparison.ideal[tenant][-1],
-        "small": tenant in story.small,
+        "small": tenant in comparison.small,
         "observed": {outcome.scheduler: outcome.worked[tenant][-1] for outcome in comparison.outcomes},
         "waits_ms": {outcome.scheduler: _waits(story, outcome.waits.get(tenant)) for outcome in comparison.outcomes},
     }
@@ -63,6 +63,7 @@ def _outcome(story: Story, outcome: Outcome) -> dict[str, Any]:
         "waits_ms": _waits(story, outcome.all_waits),
         "small_waits_ms": _waits(story, outcome.small_waits),
         "makespan_ms": outcome.makespan_ms * story.compression,
+        "tokens_per_s": outcome.throughput / story.compression,
         "slots_used": float(outcome.used),
         "lost": {"attempts": outcome.lost_attempts, "tokens": outcome.lost_tokens},
         "refused": dict(outcome.refused),

@@ -80,14 +80,14 @@ def _against_the_ideal(axes: Axes, comparison: Comparison, outcome: Outcome, ten
             for at_ms, worked, ideal in zip(
                 moments, _thin(outcome.worked[tenant]), _thin(comparison.ideal[tenant]), strict=True
             )
-            if ideal >= story.policy.quantum * story.weights[tenant]
+            if ideal >= story.policy.quantum * comparison.weights[tenant]
         ]
         axes.plot(
             [minute for minute, _ in points],
             [percent for _, percent in points],
             color=look.colour,
             linestyle=look.dash,
-            label=f"{visible(tenant)} ({story.weights[tenant]})",
+            label=f"{visible(tenant)} ({comparison.weights[tenant]})",
         )
     axes.axhline(100, color=pictures.MUTED, linewidth=3, alpha=0.35, zorder=1)
     axes.set_title(f"{_TITLES[outcome.scheduler]}: tokens served, % of each tenant's fair amount")

@@ -65,7 +65,7 @@ def _tenants(comparison: Comparison) -> Table:
     for tenant in shown_tenants(comparison):
         table.add_row(
             visible(tenant),
-            str(comparison.story.weights[tenant]),
+            str(comparison.weights[tenant]),
             f"{runs[tenant]:,}",
             _share(tenant, {name: own[-1] for name, own in comparison.ideal.items()}),
             *(cell for outcome in comparison.outcomes for cell in _tenant_cells(comparison, outcome, tenant)),
@@ -119,6 +119,7 @@ def _figures(comparison: Comparison) -> Table:
         ("p95 wait of small tenants, s", lambda each: _p95(story, each.small_waits)),
         ("slots used until the end", lambda each: f"{100 * float(each.used):.1f} %"),
         ("until the last run has ended", lambda each: _time(story, each.makespan_ms)),
+        ("tokens/s in that time", lambda each: f"{each.throughput / story.compression:,.0f}"),
     ]
     if any(outcome.lost_attempts for outcome in comparison.outcomes):
         rows.append(("attempts lost and tried again", lambda each: f"{each.lost_attempts:,}"))

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from streams.errors import ConfigError
@@ -59,6 +60,14 @@ def bundled(name: str) -> Traversable:
     if not path.is_file():
         raise ConfigError("no such trace comes with fairstream", field="trace", value=name)
     return path
+
+
+def find_trace(path: Path) -> Traversable:
+    """Return the file of that name; if there is none and it is a bare name, the trace that comes with the package.
+
+    Raises `ConfigError` if there is neither.
+    """
+    return path if path.exists() or path.name != str(path) else bundled(path.name)
 
 
 def read_trace(path: Traversable) -> list[TraceRow]:

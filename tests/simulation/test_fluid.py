@@ -45,8 +45,8 @@ def test_of_a_backlog_that_is_all_there_at_first_it_makes_the_max_min_division(
     arrivals = [Work(0, tenant, tokens) for tenant, tokens in demand.items()]
     (served,) = fluid(arrivals, weight, Fraction(1), [capacity])
     expected = max_min(capacity, demand, weight)
-    assert sum(served.values()) == sum(expected.values())
-    assert all(abs(served[tenant] - expected[tenant]) < 1 for tenant in TENANTS)
+    assert abs(sum(served.values()) - sum(expected.values())) <= 1
+    assert all(abs(served[tenant] - expected[tenant]) <= 1 for tenant in TENANTS)
 
 
 @given(
@@ -58,12 +58,12 @@ def test_nobody_is_served_more_than_it_asked_or_less_than_before(
     arrivals: list[Work], weight: dict[str, int], moments: list[int]
 ) -> None:
     results = fluid(arrivals, weight, Fraction(3, 2), moments)
-    before = dict.fromkeys(TENANTS, Fraction(0))
+    before = dict.fromkeys(TENANTS, 0)
     for moment, served in zip(moments, results, strict=True):
         for tenant in TENANTS:
             asked = sum(work.tokens for work in arrivals if work.tenant == tenant and work.at_ms <= moment)
             assert before[tenant] <= served[tenant] <= asked
-        assert sum(served.values()) <= Fraction(3, 2) * moment
+        assert sum(served.values()) <= Fraction(3, 2) * moment + 1  # each is the nearest whole token
         before = served
 
 

@@ -18,7 +18,8 @@ ALL = "ours,fifo,round-robin,no-restraint"
 
 EPILOG = (
     "A trace is a CSV file with the columns at_s, tenant, id, input_tokens, output_tokens, and maybe workflow; it may "
-    "be packed (.gz). Exit status 1 if a gap between two tenants exceeds the bound under ours."
+    "be packed (.gz). Those that come along are found by name. Exit status 1 if a gap between two tenants exceeds the "
+    "bound under ours."
 )
 
 
@@ -55,7 +56,7 @@ def compare(
     from streams.simulate import comparison
     from streams.simulate.contestants import choose
     from streams.simulate.scenarios.recorded import trace_story
-    from streams.simulate.traces import Prices
+    from streams.simulate.traces import Prices, find_trace
 
     if list_:
         _list(json=json)
@@ -70,7 +71,9 @@ def compare(
         raise ConfigError("give a scenario or --trace, not both", field="scenario", value=scenario)
     else:
         prices = Prices(input_price, output_price)
-        story = trace_story(trace, slots=slots, tokens_per_s=slot_speed, compression=compression, prices=prices)
+        story = trace_story(
+            find_trace(trace), slots=slots, tokens_per_s=slot_speed, compression=compression, prices=prices
+        )
     story = _changed(story, slots, hours, policy)
     runs = counted(len(story.arrivals), "run")
     figures = comparison.compare(story, chosen, watch=lambda name: remark(f"playing {runs} under {name}"))

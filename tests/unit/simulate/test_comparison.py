@@ -46,6 +46,7 @@ def test_figures_that_can_be_worked_out_by_hand() -> None:
     assert fifo.distance.tokens == 400
     assert fifo.makespan_ms == ours.makespan_ms == 1_200
     assert fifo.used == ours.used == 1
+    assert fifo.throughput == 2_000
     assert fifo.waits["b"].longest == 1_099
     assert ours.waits["b"].longest < 500
     assert ours.all_waits is not None

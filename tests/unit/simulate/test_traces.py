@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from streams.errors import ConfigError
-from streams.simulate.traces import ARENA, bundled, read_trace, to_arrivals
+from streams.simulate.traces import ARENA, bundled, find_trace, read_trace, to_arrivals
 
 HEAD = "at_s,tenant,id,input_tokens,output_tokens"
 
@@ -26,6 +26,15 @@ def test_the_bundled_trace_is_whole() -> None:
 def test_no_such_trace() -> None:
     with pytest.raises(ConfigError, match=r"nothing\.csv"):
         bundled("nothing.csv")
+
+
+def test_a_trace_is_found_by_its_path_or_else_by_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path, HEAD)
+    assert find_trace(path) == path
+    assert find_trace(Path(ARENA)).read_bytes() == bundled(ARENA).read_bytes()
+    assert find_trace(tmp_path / ARENA) == tmp_path / ARENA  # a path is meant as it is
+    with pytest.raises(ConfigError, match="other"):
+        find_trace(Path("other.csv"))
 
 
 def test_time_is_compressed_and_tokens_are_summed(tmp_path: Path) -> None:
