@@ -248,7 +248,10 @@ def test_a_run_is_explained_and_the_record_played_under_fifo(story: Story) -> No
     )
     status, explained = audit("explain", run, "--from", story.exported)
     assert status == 0
-    assert run in json.dumps(explained)
+    life = explained["run"]
+    assert [attempt["attempt"] for attempt in life["attempts"]] == [1, 2]
+    assert sum(life["time_ms"].values()) == life["ended"]["at_ms"] - life["arrived_ms"]
+    assert audit("explain", run, "--kafka", story.here.servers, "--prefix", story.here.prefix) == (0, explained)
     status, played = audit("what-if", "--fifo", "--from", story.exported)
     assert status == 0
     entries = [entry for each in story.evidence.journal.values() for entry in each]
