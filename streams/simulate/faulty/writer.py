@@ -53,15 +53,15 @@ class Interruptions:
         if self._kind is None or index != self._index:
             return
         kind, self._kind = self._kind, None
-        if kind is PAUSE and not self._pause():
+        if kind == PAUSE and not self._pause():
             return
         self._chances.fired[f"{kind} after {point}"] += 1
-        if kind is CRASH:
+        if kind == CRASH:
             raise Crashed
-        if kind is ABORT:
+        if kind == ABORT:
             producer.abort()
             raise StepAborted("the transaction has failed: so the seed says")
-        if kind is TIME_OUT:
+        if kind == TIME_OUT:
             producer.time_out()  # its owner learns of it when it goes on
 
     def commit(self, producer: Producer) -> None:
