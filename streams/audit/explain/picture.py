@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from streams import pictures
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _WIDTH: Final = 9.0  # inches, as is the height
 _HEIGHT: Final = 9.5
 _RATIOS: Final = (1.0, 1.0, 1.2, 1.6, 0.9)
+_TITLE_WIDTH: Final = 110  # characters
 _BARS: Final = 64
 _TENANTS: Final = 5  # that have a band of their own
 _REST: Final = "others"
@@ -59,7 +61,7 @@ def draw(explanation: Explanation, path: Path) -> None:
 
 def _figure(explanation: Explanation, life: Life) -> Figure:
     figure = pictures.new_figure(_WIDTH, _HEIGHT)
-    figure.suptitle(_plain(tell(explanation)[0]), x=0.01, ha="left", fontsize=10)
+    figure.suptitle(fill(_plain(tell(explanation)[0]), _TITLE_WIDTH), x=0.01, ha="left", fontsize=10)
     axes = figure.subplots(len(_RATIOS), sharex=True, height_ratios=_RATIOS)
     _causes(axes[0], life)
     _ahead(axes[1], life)

@@ -80,6 +80,12 @@ def test_a_name_is_no_formula_and_no_markup(tmp_path: Path) -> None:
     assert "a$_$&lt;b&gt;\\n" in svg
 
 
+def test_a_long_title_goes_on_in_the_next_line(tmp_path: Path) -> None:
+    shard = Watched(make_policy(), tenant="a" * 60, run_id="r" * 60)
+    shard.submit("a" * 60, "r" * 60)
+    assert f">Run {'r' * 60} of tenant<" in drawn(shard, tmp_path)
+
+
 def test_a_window_without_places_has_no_line(tmp_path: Path) -> None:
     shard = Watched(make_policy(runs=None, tokens=100))
     shard.submit("z", "z1", cost=60)
