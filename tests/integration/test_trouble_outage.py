@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from streams import clock
 from streams.local import LocalKafka
-from streams.wire import encode_request
+from streams.wire import encode_request, partition_for
 from tests.integration.deployment import Deployment, deploy
 from tests.integration.held_takeover import HELD
 from tests.integration.processes import SchedulerProcess
@@ -69,6 +69,15 @@ def hangs(here: Deployment) -> bool:
     return ends[0] != ends[1]
 
 
+def file_for_later(here: Deployment) -> None:
+    """A run of each shard whose time comes in the outage: one that happens to be idle then has something to write."""
+    producer = make_producer(here.servers)
+    for tenant in (next(name for name in map(str, range(99)) if partition_for(name, 2) == shard) for shard in (0, 1)):
+        later = encode_request(tenant=tenant, run_id="later", workflow="w", not_before_ms=clock.now_ms() + 6_000)
+        producer.produce(here.names.requests, later, tenant.encode())
+    assert producer.flush(30) == 0
+
+
 @pytest.mark.slow
 def test_an_outage_is_waited_out_and_told_once(mortal: LocalKafka, prefix: str, tmp_path: Path) -> None:
     here = deploy(mortal.bootstrap, prefix, tmp_path, shards=2)
@@ -77,6 +86,7 @@ def test_an_outage_is_waited_out_and_told_once(mortal: LocalKafka, prefix: str, 
         traffic(here.servers, prefix, per_s=50) as (feeder, _),
     ):
         scheduler.wait_until_ready({0, 1})
+        file_for_later(here)
         clock.wait_until(lambda: feeder.filed > 100, 30, what="load")
         mortal.kill(1)
         # A writer gives up ten seconds after the transaction's own timeout: by then both shards have ended.
