@@ -43,7 +43,7 @@ class Recording(Protocol):
         """
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """Return the first offset that is still there, and the one after the last. Not every one between is a record."""
+        """Return the first offset that is still there, and the one after the last. Between them there are gaps."""
 
 
 @dataclass
