@@ -60,10 +60,6 @@ class Log:
         self._next: defaultdict[Place, int] = defaultdict(int)
         self._producers: dict[str, Producer] = {}
 
-    def end(self, place: Place) -> int:
-        """Return the offset that the next record will get."""
-        return self._next[place]
-
     def read(self, place: Place, start: int, most: int | None = None) -> tuple[list[Record], int]:
         """Return what a `read_committed` reader gets from `start` on, `most` at most, and where it goes on."""
         written = self._partitions[place]
