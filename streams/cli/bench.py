@@ -88,7 +88,7 @@ def takeover(
 @app.command()
 def replay(
     *,
-    runs: Annotated[int, typer.Option(min=1, help="Runs to put through, and to replay.")] = 60_000,
+    runs: Annotated[int, typer.Option(min=1, help="Runs to put through, and to replay.")] = 120_000,
     rounds: Annotated[int, typer.Option(min=1, help="Times that they are recorded and replayed.")] = 3,
     shards: Annotated[int, typer.Option(min=1, help="Shards, all in one process while they are recorded.")] = 4,
     tenants: Tenants = 200,
