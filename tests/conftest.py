@@ -44,6 +44,7 @@ LONGEST = (
     "tests/integration/test_trouble_outage.py",
     "tests/integration/test_rebalance.py",
     "tests/integration/test_runtime_start.py",
+    "tests/integration/test_audit.py",
     "tests/integration/test_migrate.py",
     "tests/integration/test_security_roles.py",
 )

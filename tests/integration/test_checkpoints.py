@@ -100,7 +100,7 @@ def test_a_scheduler_writes_them_and_a_replay_needs_nothing_older(
     forget(admin, here.names.checkpoints)
     # A second is far too short: they are written all the time, also in the middle of steps and when it is killed.
     scheduler = here.scheduler(checkpoint_interval_s=1)
-    with scheduler, traffic(here.servers, prefix, per_s=300) as (feeder, _):
+    with scheduler, traffic(here.servers, prefix, per_s=100) as (feeder, _):
         lacking_the_topic(here, admin, scheduler)
         wait_for_some(here, 2)
         scheduler.kill()

@@ -13,7 +13,7 @@ from tests.integration.traffic import Feeder, traffic
 
 SHARDS = {0, 1, 2}
 PER_S = 100
-TIMES = 20 if os.environ.get("FAIRSTREAM_TEST_PROFILE") == "nightly" else 3  # that a member comes and goes
+TIMES = 20 if os.environ.get("FAIRSTREAM_TEST_PROFILE") == "nightly" else 2  # that a member comes and goes
 
 
 def share(*schedulers: SchedulerProcess) -> None:
