@@ -156,21 +156,21 @@ class Stretches:
         ahead = self._furthest(behind)
         if ahead is None:
             return
-        figures, books = self.figures(behind.flow.class_), self._books
+        figures, class_ = self.figures(behind.flow.class_), behind.flow.class_
         gap = ahead.virtual - behind.virtual
         bound = (quantum << _BITS) + _slack(ahead, figures) + _slack(behind, figures) + _ROUNDING
-        names = visible(ahead.flow.tenant.name), visible(behind.flow.tenant.name)
-        seen = Widest(behind.flow.class_, *names, max(0, gap) >> _BITS, bound >> _BITS, step)
         self._findings.looked_at["gaps"] += 1
-        before = self.widest.get(seen.class_)
-        if before is None or seen.gap * before.bound > before.gap * seen.bound:
-            self.widest[seen.class_] = seen
+        before = self.widest.get(class_)
+        if before is None or (gap >> _BITS) * before.bound > before.gap * (bound >> _BITS):
+            names = visible(ahead.flow.tenant.name), visible(behind.flow.tenant.name)
+            self.widest[class_] = Widest(class_, *names, max(0, gap) >> _BITS, bound >> _BITS, step)
         if gap > bound:
+            names = visible(ahead.flow.tenant.name), visible(behind.flow.tenant.name)
             self._findings.add(
                 "bound",
-                books.shard,
-                f"class {visible(seen.class_)}: {seen.ahead} is {seen.gap} tokens per weight ahead of {seen.behind}, "
-                f"which waits; the bound is {seen.bound}",
+                self._books.shard,
+                f"class {visible(class_)}: {names[0]} is {gap >> _BITS} tokens per weight ahead of {names[1]}, which "
+                f"waits; the bound is {bound >> _BITS}",
                 step=step,
             )
 
