@@ -17,7 +17,7 @@ from streams.core.version import VERSION
 from streams.errors import ConfigError
 from tests.checkpointed import ends_of_steps, take
 from tests.unit.audit.replay.played import entries, recorded
-from tests.unit.audit.verify.tampering import altered, mended
+from tests.unit.audit.verify.tampering import altered, dropped, mended
 
 
 def run(*arguments: object) -> Result:
@@ -110,3 +110,19 @@ def test_an_export_says_what_it_wrote(tmp_path: Path, monkeypatch: pytest.Monkey
     assert until.exit_code == 0
     manifest = ExportedRecording(tmp_path / "until").manifest
     assert (manifest.since_ms, manifest.until_ms) == (1_764_000_001_000, 1_764_000_002_000)
+
+
+def test_who_watches_sees_a_bar_for_each_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    result = replay(recorded(), tmp_path)
+    assert "replaying" not in result.stderr
+    assert "shard 1" in result.stderr
+    assert "decisions/s" in result.stderr
+    monkeypatch.setattr(kafka_recording, "KafkaRecording", lambda _kafka: recorded())
+    assert "journal" in run("export", tmp_path / "again").stderr
+
+
+def test_what_a_difference_means_is_said_where_the_sides_do_not(tmp_path: Path) -> None:
+    result = replay(mended(dropped(recorded(), "journal", 0, 9), 0), tmp_path)
+    assert result.exit_code == 1
+    assert ": step\n  records of the journal are missing\n  recorded  11\n  replayed  10\n" in result.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +266,30 @@ def test_no_directory_no_manifest(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text("[")
     with pytest.raises(ConfigError, match="is no manifest"):
         ExportedRecording(tmp_path)
+
+
+def test_what_unpacks_to_no_gzip_though_its_hash_is_right(journal: Path) -> None:
+    data = b"no gzip"
+    journal.write_bytes(data)
+    sums = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "crc32": []}
+    lie(journal, lambda entry: entry.update(sums))
+    with pytest.raises(ExportDamaged, match="cannot be unpacked"):
+        read(journal)
+
+
+def test_a_hash_alone_that_lies_is_no_place(journal: Path) -> None:
+    lie(journal, lambda entry: entry.update(sha256="0" * 64))
+    with pytest.raises(ExportDamaged, match="its bytes are not what was exported"):
+        read(journal)
+
+
+def test_a_recording_that_cannot_be_read_leaves_nothing(directory: Path) -> None:
+    class Fails(MemoryRecording):
+        def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Rec]:
+            yield from super().read(topic, partition, start, stop)
+            if topic == "completions":
+                raise ExportDamaged("by the way")
+
+    with pytest.raises(ExportDamaged, match="by the way"):
+        export(Fails(shards=2, topics=recorded().topics), directory)
+    assert list(directory.parent.iterdir()) == []

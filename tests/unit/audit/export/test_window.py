@@ -8,12 +8,14 @@ import orjson
 import pytest
 
 from streams.audit.export import ExportedRecording, Window, export
-from streams.audit.recording import MemoryRecording
+from streams.audit.recording import MemoryRecording, Rec
 from streams.audit.replay import ReplayOptions, replay_shards
 from tests.checkpointed import ends_of_steps, take
 from tests.unit.audit.replay.played import entries, recorded
 
 SHARDS = (0, 1)
+
+Partitions = dict[tuple[str, int], list[Rec]]
 
 
 @pytest.fixture
@@ -89,3 +91,38 @@ def test_from_a_moment_it_begins_at_the_checkpoint_before(directory: Path) -> No
 def test_without_a_checkpoint_before_it_is_all_there(directory: Path) -> None:
     found = exported(recorded(), directory, Window(recorded(), since_ms=10**15))
     assert equal(found) == [len(entries(recorded(), shard)) for shard in SHARDS]
+
+
+def test_checkpoints_after_the_last_step_are_left_out(directory: Path) -> None:
+    recording = recorded()
+    for step in (10, 40):
+        recording = take(recording, 0, ends_of_steps(recording, 0)[step - 1])
+    first, until = (entries(recorded())[step - 1].now_ms for step in (10, 30))
+    later = [
+        each._replace(timestamp=first if each.offset < len(recording.topics["checkpoints", 0]) // 2 else until + 1)
+        for each in recording.read("checkpoints", 0)
+    ]
+    whole = recording.replaced({("checkpoints", 0): later})
+    found = exported(whole, directory, Window(whole, until_ms=until))
+    assert 0 < len([*found.read("checkpoints", 0)]) < len(later)
+
+
+def test_what_tells_no_step_is_for_the_auditor_to_see(directory: Path) -> None:
+    strange: Partitions = {}
+    for topic in ("journal", "dispatch"):
+        records = [*recorded().read(topic, 0)]
+        strange[topic, 0] = [
+            *records,
+            Rec(records[-1].offset + 1, 0, b"0", b"no JSON"),
+            records[-1]._replace(offset=records[-1].offset + 2, value=b'{"shard":7,"step":1}'),
+        ]
+    without_state: Partitions = {("state", shard): [] for shard in SHARDS}
+    found = exported(recorded().replaced({**strange, **without_state}), directory)
+    for place, records in strange.items():
+        assert [*found.read(*place)] == records
+
+
+def test_a_shard_that_has_taken_no_step_has_dispatched_nothing(directory: Path) -> None:
+    nothing: Partitions = {(topic, shard): [] for topic in ("journal", "state") for shard in SHARDS}
+    found = exported(recorded().replaced(nothing), directory)
+    assert [*found.read("dispatch", 0)] == [*found.read("rejected", 1)] == []
