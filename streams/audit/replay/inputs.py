@@ -115,8 +115,20 @@ class _Partition:
     def take(self, first: int, last: int) -> list[Rec]:
         """Return the records of a range. To be called with rising ranges."""
         if self._records is None:
-            self._records = self._recording.read(self.source.value, self._shard, first)
-            self._next = next(self._records, None)
+            self._open(first)
+        found = self._upto(first, last)
+        if self._next is None and (not found or found[-1].offset < last):
+            # Read to its end, it may have grown since: a deployment that is served goes on while it is replayed.
+            self._open(found[-1].offset + 1 if found else first)
+            found += self._upto(first, last)
+        return found
+
+    def _open(self, start: int) -> None:
+        self._records = self._recording.read(self.source.value, self._shard, start)
+        self._next = next(self._records, None)
+
+    def _upto(self, first: int, last: int) -> list[Rec]:
+        assert self._records is not None, "it is open"
         found: list[Rec] = []
         record = self._next
         while record is not None and record.offset <= last:

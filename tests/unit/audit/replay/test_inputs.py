@@ -114,6 +114,16 @@ def test_the_limit_of_that_time_is_applied() -> None:
     assert len(inputs.of(entry(requests(1, 1))).requests) == 1
 
 
+def test_what_has_come_since_the_end_was_reached_is_read_too() -> None:
+    growing = recording(*map(request, range(3)))
+    inputs = Inputs(growing, 0, {})
+    assert len(inputs.of(entry(requests(0, 2))).requests) == 3
+    growing.topics["requests", 0] += map(request, (3, 4))
+    assert [given.position for given in inputs.of(entry(requests(3, 3))).requests] == [3]
+    growing.topics["requests", 0] += map(request, (5, 6))
+    assert [given.position for given in inputs.of(entry(requests(4, 6))).requests] == [4, 5, 6]
+
+
 @pytest.mark.parametrize(("there", "found"), [((0, 1, 2), "up to 2"), ((), "none of them"), ((9,), "none of them")])
 def test_an_input_that_is_not_there(there: tuple[int, ...], found: str) -> None:
     class Whole(MemoryRecording):
