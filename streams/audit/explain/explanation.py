@@ -82,7 +82,7 @@ def _watch(replay: ShardReplay, watcher: Watcher, journal: tuple[int, int], tell
     core = problem = None
     for number, step in enumerate(replay):
         if step.problems:
-            problem = step.problems[0]
+            core, problem = None, step.problems[0]
             break
         watcher.see(step)
         core = step.core
@@ -90,8 +90,7 @@ def _watch(replay: ShardReplay, watcher: Watcher, journal: tuple[int, int], tell
             tell("journal", replay.offset - first, end - first)
         if watcher.done:
             break
-    if core is not None:
-        watcher.finish(core)
+    watcher.finish(core)
     return problem
 
 
@@ -104,7 +103,7 @@ def _chosen(answers: list[Answer], offset: int | None) -> Answer:
 
 def _start(recording: Recording, asked: Asked) -> Checkpoint | None:
     """Return the last checkpoint before the first request came and was taken in; None: there is none."""
-    at_ms = asked.at_ms
+    at_ms = asked.at_ms or None  # of unknown time: from the last one on backwards
     while (found := latest_before(recording, asked.shard, at_ms=at_ms)) is not None:
         applied = found.positions.applied if found.positions is not None else {}
         if applied.get("requests", -1) < asked.offset:

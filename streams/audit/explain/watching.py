@@ -76,16 +76,18 @@ class Watcher:
             self._look(step.core, moment, view)
         self.last = moment
 
-    def finish(self, core: Shard) -> None:
-        """End with the record, or where nothing more is to be told. `core` is the shard after the last step."""
+    def finish(self, core: Shard | None) -> None:
+        """End with the record. `core` is the shard after the last step that was seen; None: it has gone on since."""
         life = self._open
         if life is None or self.last is None:
+            return
+        for attempt in life.attempts:
+            attempt.cut(self.last.at_ms)
+        if core is None:
             return
         life.ahead_at_last = core.view_ahead(self._tenant, self._run_id)
         if life.departure is None or life.state != "in_flight":
             life.departure = core.snapshot()
-        for attempt in life.attempts:
-            attempt.cut(self.last.at_ms)
         view = core.view_run(self._tenant, self._run_id)
         assert view is not None, "a run that has not ended is known to its shard"
         life.curve.end(self._point(core, self.last, view))

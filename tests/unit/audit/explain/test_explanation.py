@@ -7,7 +7,7 @@ from functools import cache
 import orjson
 import pytest
 
-from streams.audit.explain import document, explain
+from streams.audit.explain import document, explain, tell
 from streams.audit.explain.explanation import _start
 from streams.audit.explain.requests import find
 from streams.audit.recording import MemoryRecording
@@ -76,6 +76,7 @@ def test_a_checkpoint_that_knows_the_run_is_too_late_whatever_its_time() -> None
     start = _start(both, asked._replace(at_ms=1 << 60))  # its producer's clock was ahead
     assert start is not None
     assert start.step < step
+    assert _start(both, asked._replace(at_ms=0)) == start, "nor if nobody knows when it was written"
     late_only = take(recorded(), shard, ends_of_steps(recorded(), shard)[step + 5])
     assert _start(late_only, asked._replace(at_ms=1 << 60)) is None
 
@@ -96,6 +97,26 @@ def test_where_the_record_diverges_the_explanation_ends() -> None:
     assert cut.life is not None
     assert cut.life.ended is None
     assert document(cut)["divergence"]["field"]
+
+
+def test_a_run_that_ends_in_the_step_that_diverges_has_not_ended_as_far_as_is_known() -> None:
+    run_id, tenant, shard = late()
+    whole = explain(recorded(), run_id, tenant=tenant)
+    assert whole.life is not None
+    assert whole.life.ended is not None
+    ended = whole.life.ended
+    journal = list(recorded().topics["journal", shard])
+    place = next(n for n, each in enumerate(journal) if decode_journal(each.value).step == ended.step)
+    message = orjson.loads(journal[place].value or b"")
+    message["counts"]["succeeded"] = 77
+    journal[place] = journal[place]._replace(value=orjson.dumps(message))
+    cut = explain(recorded().replaced({("journal", shard): journal}), run_id, tenant=tenant)
+    assert cut.divergence is not None
+    assert cut.divergence.step == ended.step
+    assert cut.life is not None
+    assert cut.life.ended is None
+    assert sum(cut.life.divided.values()) == cut.life.seen_ms - cut.life.arrived_ms
+    assert tell(cut)
 
 
 def test_another_request_for_the_run_can_be_asked_about() -> None:
