@@ -101,31 +101,33 @@ def _origin(record: Rec) -> str | None:
 
 
 def _unknown(recording: Recording, run_id: str, tenant: str | None, unreadable: list[str]) -> ConfigError:
-    """Say what is known of a run without a request."""
+    """Say what is known of a run without a request. It may be older than what is kept, or have been moved here."""
     shards = range(recording.shards) if tenant is None else [partition_for(tenant, recording.shards)]
-    low = {shard: recording.bounds(_REQUESTS, shard)[0] for shard in shards}
+    cut = [shard for shard in shards if recording.bounds(_REQUESTS, shard)[0] or not _from_the_first(recording, shard)]
     if unreadable:
         message = f"a request that names it could not be read, and was refused: {unreadable[0]}"
-    elif any(low.values()):
-        message = _deleted(recording, run_id, tenant, low)
     else:
         message = "no request of such a run is recorded" + ("" if tenant is None else f" of tenant {visible(tenant)}")
+        message += "".join(f"; {told}" for shard in cut for told in _left(recording, shard, run_id, tenant))
     return ConfigError(message, field="RUN_ID", value=run_id)
 
 
-def _deleted(recording: Recording, run_id: str, tenant: str | None, low: dict[int, int]) -> str:
-    """Return the message for a run whose request may be older than what is kept; the journal may still name it."""
+def _from_the_first(recording: Recording, shard: int) -> bool:
+    """Tell whether the journal begins with the first step; else the deployment has moved, or its records are gone."""
+    record = next(iter(recording.read("journal", shard)), None)
+    return record is None or decode_journal(record.value).step == 1
+
+
+def _left(recording: Recording, shard: int, run_id: str, tenant: str | None) -> Iterator[str]:
+    """Yield what is left of a run in a shard whose earlier requests are not there (any more)."""
+    first, _ = recording.bounds(_REQUESTS, shard)
+    yield f"of shard {shard} the record begins with offset {first}: what was before has been deleted, or moved here"
     needle = orjson.dumps(run_id)
-    for shard, first in low.items():
-        for record in recording.read("journal", shard):
-            if needle not in (record.value or b""):
-                continue
-            entry = decode_journal(record.value)
-            for decision in entry.decisions:
-                if decision.run_id == run_id and tenant in {None, decision.tenant}:
-                    return (
-                        f"its request has been deleted ({_REQUESTS}/{shard} begins at offset {first}); the journal "
-                        f"tells of its attempt {decision.attempt}, dispatched in step {entry.step} of shard {shard}"
-                    )
-    where = ", ".join(f"{_REQUESTS}/{shard} at offset {offset}" for shard, offset in low.items())
-    return f"no request of such a run is recorded; what was before has been deleted: the record begins with {where}"
+    for record in recording.read("journal", shard):
+        if needle not in (record.value or b""):
+            continue
+        entry = decode_journal(record.value)
+        for decision in entry.decisions:
+            if decision.run_id == run_id and tenant in {None, decision.tenant}:
+                yield f"the journal tells of its attempt {decision.attempt}, dispatched in step {entry.step} there"
+                return

@@ -8,7 +8,6 @@ import pytest
 
 from streams.audit.explain.requests import find
 from streams.audit.recording import MemoryRecording, Rec
-from streams.core.effects import Dispatch
 from streams.core.shard import Shard
 from streams.errors import ConfigError
 from streams.wire import FORWARDED, Proof, encode_cancel, encode_journal, encode_request, partition_for
@@ -88,10 +87,12 @@ def test_a_request_that_no_client_could_read_is_named() -> None:
     assert "workflow" in refusal(broken, "r1")
 
 
-def journal(run_id: str) -> Rec:
+def journal(run_id: str, *, steps: int = 0) -> Rec:
+    """The record of the step that dispatched a run, after so many others."""
     core = Shard(0, 1)
+    for _ in range(steps):
+        core.step([], 5)
     effects = core.step([make_submit("a", run_id, position=0)], 5)
-    assert [type(each) for each in effects.dispatches] == [Dispatch]
     proof = Proof(core=1, state="", previous="")
     return Rec(0, 5, b"0", encode_journal(effects, shard=0, epoch=1, policy_version=-1, inputs=[], proof=proof))
 
@@ -100,16 +101,27 @@ def test_a_request_that_has_been_deleted_is_told_from_one_that_never_was() -> No
     shard = partition_for("a", SHARDS)
     recording = recorded([request("a", "r9", 70)])
     recording.topics["journal", shard] = [journal("r1")]
+    gone = (
+        "RUN_ID: no request of such a run is recorded of tenant a; "
+        f"of shard {shard} the record begins with offset 70: what was before has been deleted, or moved here"
+    )
     assert refusal(recording, "r1", "a") == (
-        f"RUN_ID: its request has been deleted (requests/{shard} begins at offset 70); the journal tells of its "
-        f"attempt 1, dispatched in step 1 of shard {shard} (got 'r1')"
+        f"{gone}; the journal tells of its attempt 1, dispatched in step 1 there (got 'r1')"
     )
-    assert refusal(recording, "r2", "a") == (
-        "RUN_ID: no request of such a run is recorded; what was before has been deleted: the record begins with "
-        f"requests/{shard} at offset 70 (got 'r2')"
+    assert refusal(recording, "r2", "a") == f"{gone} (got 'r2')"
+    assert refusal(recording, "default", "a") == f"{gone} (got 'default')", "the journal has that text, and no such run"
+    assert f"of shard {shard} the record begins with offset 70" in refusal(recording, "r1")
+
+
+def test_a_run_that_was_moved_here_is_told_from_one_that_never_was() -> None:
+    shard = partition_for("a", SHARDS)
+    recording = recorded([request("a", "r9", 0)])
+    recording.topics["journal", shard] = [journal("r1", steps=3)]
+    assert "dispatched in step 4 there" in refusal(recording, "r1", "a")
+    recording.topics["journal", shard] = [journal("r1")]
+    assert refusal(recording, "r1", "a") == ("RUN_ID: no request of such a run is recorded of tenant a (got 'r1')"), (
+        "a whole record is not searched"
     )
-    assert "begins at offset 70" in refusal(recording, "r1")
-    assert "no request" in refusal(recording, "default", "a"), "the journal has that text, and no run of that name"
 
 
 def test_who_looks_for_it_is_told_how_far_the_search_is(monkeypatch: pytest.MonkeyPatch) -> None:
