@@ -21,11 +21,14 @@ from typer.testing import CliRunner
 
 from streams import clock
 from streams.audit.export import ExportedRecording, export
+from streams.audit.kafka_recording import KafkaRecording
 from streams.audit.recording import MemoryRecording
+from streams.audit.replay import ReplayOptions, ShardOutcome, replay_shards
 from streams.cli.tree import app
 from streams.core import reasons
 from streams.core.policy import Policy, TenantRules, Window
 from streams.errors import ExportDamaged
+from streams.kafka import KafkaSettings
 from streams.local import LocalKafka
 from streams.wire import encode_completion, encode_request, partition_for
 from tests.garbled import Garbled, Given, batch_of
@@ -48,6 +51,8 @@ class Story:
     here: Deployment
     evidence: Evidence
     exported: Path  # all of it, as the command wrote it
+    early: Path  # what there was while it was served
+    served: list[ShardOutcome]  # the replay of that time
 
 
 def more(feeder: Feeder, number: int) -> None:
@@ -98,7 +103,14 @@ def write_what_is_refused(here: Deployment) -> None:
     assert send(here.servers, here.names.requests, many, partition=place) == [0]
 
 
-def play(here: Deployment) -> Evidence:
+def audit_while_served(here: Deployment, directory: Path) -> list[ShardOutcome]:
+    recording = KafkaRecording(KafkaSettings(servers=here.servers, prefix=here.prefix))
+    outcomes = replay_shards(recording, SHARDS, ReplayOptions(), jobs=1, tell=lambda _: None)
+    export(recording, directory, now_ms=0)
+    return outcomes
+
+
+def play(here: Deployment, early: Path) -> tuple[Evidence, list[ShardOutcome]]:
     here.apply(rules(weight=1))
     with (
         here.scheduler("first") as first,
@@ -115,23 +127,24 @@ def play(here: Deployment) -> Evidence:
         first.start()
         share(first, second)
         more(feeder, PER_S // 2)
+        served = audit_while_served(here, early)
         assert second.stop() == 0
         first.wait_until_ready({*SHARDS})
         here.apply(Policy(name="default", window=Window(runs=24), leases=LEASES))
         feeder.finish()
-        return here.prove()
+        return here.prove(), served
 
 
 @pytest.fixture(scope="module")
 def story(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("audit")
     here = deploy(kafka.bootstrap, f"audit-{uuid.uuid4().hex[:8]}.", folder, shards=len(SHARDS), window=16)
-    evidence = play(here)
+    evidence, served = play(here, folder / "early")
     exported = folder / "exported"
     where = ["--kafka", here.servers, "--prefix", here.prefix]
     command = [sys.executable, "-m", "streams.cli", "audit", "export", str(exported), *where]
     subprocess.run(command, check=True, timeout=WAIT_S, capture_output=True)
-    return Story(here, evidence, exported)
+    return Story(here, evidence, exported, folder / "early", served)
 
 
 def audit(*arguments: object) -> tuple[int, Any]:
@@ -165,6 +178,18 @@ def test_every_step_comes_out_as_recorded_from_kafka_and_from_the_directory(stor
             last = story.evidence.journal[shard["shard"]][-1]
             assert (shard["steps"], shard["state"]) == (last.step, last.state)
     assert audit("verify", "--from", story.exported)[1] == {**audit("verify", *where)[1], "sound": True}
+
+
+def test_a_deployment_is_audited_while_it_is_served(story: Story) -> None:
+    """Its topics are read one after the other and grow meanwhile: all end with the same step, and nothing is amiss."""
+    assert all(each.equal and each.steps > 1 for each in story.served), story.served
+    status, replayed = audit("replay", "--from", story.early, "--jobs", 1)
+    assert (status, replayed["equal"]) == (0, True)
+    status, verified = audit("verify", "--from", story.early)
+    assert (status, verified["problems"]) == (0, [])
+    for shard in replayed["shards"]:
+        assert shard["state"] == story.evidence.journal[shard["shard"]][shard["steps"] - 1].state
+        assert story.served[shard["shard"]].steps <= shard["steps"] < story.evidence.journal[shard["shard"]][-1].step
 
 
 def remembered(directory: Path) -> MemoryRecording:
