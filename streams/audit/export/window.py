@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from streams.audit.checkpoints import feet, positions_of
+from streams.errors import StateUnreadable
 from streams.rows import POSITIONS, PositionsRecord, decode, encode_key
 from streams.wire import journal_digest
 
@@ -112,10 +113,7 @@ class Window:
             if record.key == key:
                 value = record.value
             yield record
-        if value is not None:
-            positions = decode((POSITIONS,), value)
-            assert isinstance(positions, PositionsRecord), "a row of this kind"
-            self._spans[shard].closing = positions.journal or None
+        self._spans[shard].closing = _closing(value)
 
     def _noted_journal(self, found: Iterator[Rec], shard: int) -> Iterator[Rec]:
         span = self._spans[shard]
@@ -139,6 +137,18 @@ class Window:
             return True
         span = self._spans[step.shard]
         return not span.known or (span.first is not None and span.first <= step.step <= span.last)
+
+
+def _closing(positions: bytes | None) -> str | None:
+    """Return the digest of a shard's last journal record. A row that is none does not keep the rest from an auditor."""
+    if positions is None:
+        return None
+    try:
+        row = decode((POSITIONS,), positions)
+    except StateUnreadable:
+        return None
+    assert isinstance(row, PositionsRecord), "a row of this kind"
+    return row.journal or None
 
 
 def _step(record: Rec) -> _Step | None:

@@ -10,6 +10,7 @@ import pytest
 from streams.audit.export import ExportedRecording, Window, export
 from streams.audit.recording import MemoryRecording, Rec
 from streams.audit.replay import ReplayOptions, replay_shards
+from streams.rows import POSITIONS, encode_key
 from tests.checkpointed import ends_of_steps, take
 from tests.unit.audit.replay.played import entries, recorded
 
@@ -126,3 +127,15 @@ def test_a_shard_that_has_taken_no_step_has_dispatched_nothing(directory: Path) 
     nothing: Partitions = {(topic, shard): [] for topic in ("journal", "state") for shard in SHARDS}
     found = exported(recorded().replaced(nothing), directory)
     assert [*found.read("dispatch", 0)] == [*found.read("rejected", 1)] == []
+
+
+def test_a_state_that_is_damaged_is_exported_all_the_same(directory: Path) -> None:
+    key = encode_key(0, (POSITIONS,))
+    damaged: Partitions = {
+        ("state", 0): [
+            each._replace(value=b"[99,1]") if each.key == key else each for each in recorded().read("state", 0)
+        ]
+    }
+    found = exported(recorded().replaced(damaged), directory)
+    assert [*found.read("state", 0)] == damaged["state", 0]
+    assert equal(found) == [len(entries(recorded(), shard)) for shard in SHARDS]
