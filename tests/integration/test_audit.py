@@ -27,7 +27,7 @@ from streams.audit.replay import ReplayOptions, ShardOutcome, replay_shards
 from streams.cli.tree import app
 from streams.core import reasons
 from streams.core.policy import Policy, TenantRules, Window
-from streams.errors import ExportDamaged
+from streams.errors import ConfigError, ExportDamaged
 from streams.kafka import KafkaSettings
 from streams.local import LocalKafka
 from streams.wire import encode_completion, encode_request, partition_for
@@ -286,3 +286,8 @@ def test_a_run_is_explained_and_the_record_played_under_fifo(story: Story) -> No
     assert record["steps_without_inputs"] == 0
     assert "no_request" not in record["left_out"]
     assert played["what_if"]["served_runs"] == record["runs"]
+
+
+def test_a_deployment_that_there_is_not_is_told_from_an_empty_one(kafka: LocalKafka) -> None:
+    with pytest.raises(ConfigError, match=r"^nowhere\.requests: no such topic"):
+        audit("replay", "--kafka", kafka.bootstrap, "--prefix", "nowhere.")
