@@ -168,11 +168,10 @@ class _Pool:
         """Free the slots of the runs that end now."""
         ended: list[Arrival] = []
         while self._ends and self._ends[0][0] == now:
+            # Never void: the lost were handed out before all that still work, so `next_moment` has come past them.
             number = heappop(self._ends)[1]
-            run = self._working.pop(number, None)
-            if run is not None:
-                self.served[number] = run
-                ended.append(run.arrival)
+            run = self.served[number] = self._working.pop(number)
+            ended.append(run.arrival)
         return ended
 
     def change(self, now: int) -> list[Lost]:

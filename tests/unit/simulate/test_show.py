@@ -63,6 +63,17 @@ def test_of_many_tenants_those_that_ask_for_most_are_shown(figures: Comparison) 
     assert f"{len(many.asked) - SHOWN} tenants that ask for less are not shown" in printed(many)
 
 
+def test_what_was_lost_and_refused_is_shown_where_there_is_any(figures: Comparison) -> None:
+    assert "lost and tried again" not in printed(figures)
+    assert "refused" not in printed(figures)
+    first, *others = figures.outcomes
+    text = printed(replace(figures, outcomes=[replace(first, lost_attempts=7, refused={"overloaded": 4}), *others]))
+    assert [line.split() for line in text.splitlines() if "lost" in line or "refused" in line] == [
+        ["attempts", "lost", "and", "tried", "again", "7", "0", "0", "0"],
+        ["runs", "refused", "4", "0", "0", "0"],
+    ]
+
+
 def test_a_broken_bound_is_shouted(figures: Comparison) -> None:
     ours = figures.outcomes[0]
     assert ours.gap is not None
