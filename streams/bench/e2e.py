@@ -6,7 +6,6 @@ fleet, runtime, records and transactions. The ratio says what scheduling costs.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Final
@@ -18,6 +17,7 @@ from streams import clock
 from streams.admin.kafka import admin_client
 from streams.admin.policy import publish_policy
 from streams.admin.topics import Layout, ensure
+from streams.bench.kafka import some_kafka
 from streams.bench.processes import finish, wait_until_ready
 from streams.bench.settled import read_settlements
 from streams.core.policy import Policy, Window
@@ -70,12 +70,7 @@ class E2eReport:
 
 def run_e2e(options: E2eOptions) -> int:
     """Measure both loops, print rates and ratio; return the exit code (0, whatever the figures are)."""
-    with ExitStack() as stack:
-        servers = options.kafka
-        if servers is None:
-            from streams.local import LocalKafka  # noqa: PLC0415 - only this needs the `local` extra
-
-            servers = stack.enter_context(LocalKafka(heap_mb=512, full_jit=True)).bootstrap
+    with some_kafka(options.kafka) as servers:
         report = measure_e2e(options, servers)
     if options.json:
         typer.echo(orjson.dumps({**asdict(report), "ratios": report.ratios}).decode())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -23,6 +22,7 @@ from streams.audit.export import ExportedRecording, export
 from streams.audit.kafka_recording import KafkaRecording
 from streams.audit.replay import ReplayOptions, replay_shards
 from streams.bench.e2e import BARE, FULL, E2eOptions, new_deployment, run_loop
+from streams.bench.kafka import some_kafka
 from streams.errors import FairstreamError
 
 if TYPE_CHECKING:
@@ -60,12 +60,7 @@ class ReplayRates:
 
 def run_replay(options: ReplayBenchOptions) -> int:
     """Measure, print; return the exit code (0, whatever the figures are)."""
-    with ExitStack() as stack:
-        servers = options.kafka
-        if servers is None:
-            from streams.local import LocalKafka  # noqa: PLC0415 - only this needs the `local` extra
-
-            servers = stack.enter_context(LocalKafka(heap_mb=512, full_jit=True)).bootstrap
+    with some_kafka(options.kafka) as servers:
         rates = measure_replay(options, servers)
     if options.json:
         figures = [{**asdict(each), "ratio": each.ratio} for each in rates]

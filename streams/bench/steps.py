@@ -1,7 +1,7 @@
-"""Whole steps of a shard without Kafka: records are read, decided, encoded and given to Kafka's client, as ever.
+"""Whole steps of a shard: records are read, decided, encoded and given to Kafka's client, as ever.
 
-The client has no broker and drops them. What it takes to send them, in threads of its own, and the wait for the answer
-are not in it: so what is found to be a part of such a step is a smaller part of a real one.
+Their writer may have no broker and drop them (`Sink`): then what it takes to send them, in threads of its own, and the
+wait for the answer are not in it. Or it commits each step (`Committer`), and everything is.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 
 from streams import clock
 from streams.app.step import Stepper
+from streams.app.transaction import KafkaWriter
 from streams.bench.bare import TOKENS, WORKFLOW
 from streams.bench.load import PAYLOAD
 from streams.core.inputs import SUCCEEDED
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
     from streams.app.transaction import StepRecords
     from streams.core.effects import Effects
     from streams.intake import InputBatch, InputRecord, Intake
+    from streams.kafka import KafkaSettings
     from streams.wire import TopicNames
 
 _BACKLOG: Final = 4  # runs that wait for each that is in flight
 _STEP_MS: Final = 10
 _BEGUN_MS: Final = 1_000_000
 _QUEUED: Final = 1_000_000  # more than a step has, in records and in KB: the producer's queue is never full
+_TRANSACTION_MS: Final = 60_000
 _ERRORS: Final = 3  # as syslog counts: that there is no broker is known
 
 
@@ -40,7 +43,8 @@ class Spent(NamedTuple):
     """Seconds that steps took, and of them what is taken for the journal; the bytes of its records."""
 
     runs: int  # that were requested, dispatched and ended
-    whole_s: float
+    whole_s: float  # that the thread computed
+    passed_s: float  # by the clock: with the commits, if there are any
     state_s: float  # to hash the rows that change
     record_s: float  # to encode the record, and to work out its digest
     journal_bytes: int
@@ -67,11 +71,11 @@ class _Batch(NamedTuple):
 class Steps:
     """A shard whose tenants all have runs that wait: each step ends what is in flight, and as much is requested."""
 
-    def __init__(self, tenants: int, runs: int) -> None:
+    def __init__(self, tenants: int, runs: int, writer: Counting | None = None) -> None:
         """Take in the backlog. `runs` is how many are in flight, and so how many a step serves."""
         self._tenants: Final = [f"tenant-{number}" for number in range(tenants)]
         names = topic_names("bench.")
-        self._writer: Final = _Sink(names)
+        self._writer: Final = writer or Sink(names)
         self._state: Final = _TimedHash()
         self._next = dict.fromkeys(Source, 0)
         self._now_ms = _BEGUN_MS
@@ -85,19 +89,18 @@ class Steps:
         """Take steps until so many runs have been served, and return what they took."""
         self._writer.forget()
         self._state.seconds = self._stepper.seconds = 0.0
-        served, whole_s = 0, 0.0
+        served, whole_s, passed_s = 0, 0.0, 0.0
         while served < runs:
             batches = [self._completions(), self._requests(len(self._writer.dispatched))]
             served += len(self._writer.dispatched)
             self._now_ms += _STEP_MS
-            begun = clock.thread_s()
+            begun, begun_s = clock.monotonic(), clock.thread_s()
             self._stepper.step(batches, (), self._now_ms)
-            whole_s += clock.thread_s() - begun
+            whole_s += clock.thread_s() - begun_s
+            passed_s += clock.monotonic() - begun
             self._writer.drop()
-        writer = self._writer
-        return Spent(
-            served, whole_s, self._state.seconds, self._stepper.seconds, writer.journal_bytes, writer.other_bytes
-        )
+        writer, state_s, record_s = self._writer, self._state.seconds, self._stepper.seconds
+        return Spent(served, whole_s, passed_s, state_s, record_s, writer.journal_bytes, writer.other_bytes)
 
     def _requests(self, number: int) -> InputBatch:
         tenants = self._tenants
@@ -139,20 +142,19 @@ class Steps:
         return _Batch(source, records)
 
 
-class _Sink:
-    """A writer that keeps nothing but what the next step needs to know."""
+class Counting:
+    """A writer that keeps nothing but what the next step, and a report, need to know."""
 
-    def __init__(self, names: TopicNames) -> None:
+    def __init__(self) -> None:
         self.dispatched: list[bytes] = []  # by the last step
-        self._names: Final = names
-        self._producer: Final = Producer(
-            {"queue.buffering.max.messages": _QUEUED, "queue.buffering.max.kbytes": _QUEUED, "log_level": _ERRORS}
-        )
         self.forget()
 
     def forget(self) -> None:
         """Count from here on."""
         self.journal_bytes = self.other_bytes = 0
+
+    def drop(self) -> None:
+        """Free what waits to be sent, and never will be."""
 
     def fence(self) -> None:
         """There is nobody else."""
@@ -160,25 +162,60 @@ class _Sink:
     def give_up(self) -> None:
         """Nothing is waited for."""
 
+    def write(self, records: StepRecords) -> None:
+        """Count the bytes of a step."""
+        assert records.journal is not None, "a step"
+        for key, value in (*records.rows, records.positions, *records.dispatches):
+            self.other_bytes += len(key) + len(value or b"")
+        self.journal_bytes += sum(map(len, records.journal))
+        self.dispatched = [value for _, value in records.dispatches]
+
+
+class Sink(Counting):
+    """Gives the records to a client that has no broker."""
+
+    def __init__(self, names: TopicNames) -> None:
+        super().__init__()
+        self._names: Final = names
+        self._producer: Final = Producer(
+            {"queue.buffering.max.messages": _QUEUED, "queue.buffering.max.kbytes": _QUEUED, "log_level": _ERRORS}
+        )
+
     def drop(self) -> None:
-        """Free what waits to be sent."""
         self._producer.purge()
         self._producer.flush()
 
     def write(self, records: StepRecords) -> None:
         """Produce as `KafkaWriter` does."""
+        super().write(records)
         assert records.journal is not None, "a step"
         produce, names = self._producer.produce, self._names
-        for key, value in (*records.rows, records.positions):
-            produce(names.state, value, key, 0)
-            self.other_bytes += len(key) + len(value or b"")
+        for key, row in (*records.rows, records.positions):
+            produce(names.state, row, key, 0)
         for key, value in records.dispatches:
             produce(names.dispatch, value, key, 0)
-            self.other_bytes += len(key) + len(value)
         key, value = records.journal
         produce(names.journal, value, key, 0)
-        self.journal_bytes += len(key) + len(value)
-        self.dispatched = [value for _, value in records.dispatches]
+
+
+class Committer(Counting):
+    """Writes each step in a transaction, as a scheduler does."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        """Fence shard 0 of a deployment of which the topics are there."""
+        super().__init__()
+        self._writer: Final = KafkaWriter(
+            kafka,
+            topic_names(kafka.prefix),
+            shard=0,
+            transactional_id=f"{kafka.prefix}bench",
+            timeout_ms=_TRANSACTION_MS,
+        )
+        self._writer.fence()
+
+    def write(self, records: StepRecords) -> None:
+        super().write(records)
+        self._writer.write(records)
 
 
 class _TimedHash(StateHash):

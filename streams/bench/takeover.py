@@ -7,7 +7,7 @@ same partitions to their end and decodes nothing: what no loader can be faster t
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from streams.admin.kafka import admin_client
 from streams.admin.policy import publish_policy
 from streams.admin.topics import Layout, ensure
 from streams.app.settings import Settings
+from streams.bench.kafka import some_kafka
 from streams.bench.processes import Start, check_alive, finish, wait_until_ready, watch_start
 from streams.bench.progress import counting_to
 from streams.bench.resident import resident, settled
@@ -91,12 +92,7 @@ class TakeoverReport:
 
 def run_takeover(options: TakeoverOptions) -> int:
     """Measure, print; return the exit code (0, whatever the figures are)."""
-    with ExitStack() as stack:
-        servers = options.kafka
-        if servers is None:
-            from streams.local import LocalKafka  # noqa: PLC0415 - only this needs the `local` extra
-
-            servers = stack.enter_context(LocalKafka(heap_mb=512, full_jit=True)).bootstrap
+    with some_kafka(options.kafka) as servers:
         report = measure_takeover(options, servers)
     if options.json:
         figures = {

@@ -61,12 +61,13 @@ def journal(
     runs: Annotated[int, typer.Option(min=1, help="Runs that go through steps of each size, a round.")] = 5_000,
     rounds: Annotated[int, typer.Option(min=1, help="Times that every size is measured, in turn.")] = 5,
     tenants: Tenants = 200,
+    kafka: Kafka = None,
     json: options.Json = False,
 ) -> None:
-    """Bytes and time of the journal for each run, and its share of all that a step computes."""
+    """Bytes and time of the journal for each run, and its share of a step: of what it computes, and with its commit."""
     from streams.bench.journal import JournalOptions, run_journal
 
-    raise typer.Exit(run_journal(JournalOptions(runs=runs, rounds=rounds, tenants=tenants, json=json)))
+    raise typer.Exit(run_journal(JournalOptions(runs=runs, rounds=rounds, tenants=tenants, kafka=kafka, json=json)))
 
 
 @app.command()
