@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from streams.kafka import KafkaSettings
 
-_CHUNK: Final = 1_000  # `consume(n, timeout)` waits until it has n, so the last chunk costs the timeout
-_CHUNK_S: Final = 0.05
+_CHUNK: Final = 1_000
+_WAIT_S: Final = 0.5
+_FETCH_MS: Final = 2  # a broker tells of an end after so long; nothing is fetched once it is reached
 _SILENCE_S: Final = 20.0  # without any progress: Kafka is not there
 _NOT_UNPACKED: Final = frozenset({"_BAD_COMPRESSION", "_BAD_MSG"})
 _KNOW_S: Final = 15.0  # for one answer of Kafka's
@@ -39,7 +40,7 @@ def open_reader(kafka: KafkaSettings, name: str) -> Iterator[Consumer]:
                 enable_auto_commit=False,
                 enable_partition_eof=True,
                 auto_offset_reset="error",
-                fetch_wait_max_ms=10,
+                fetch_wait_max_ms=_FETCH_MS,
                 fetch_error_backoff_ms=50,
                 queued_min_messages=100_000,
                 queued_max_messages_kbytes=16_384,  # it is read faster than Kafka gives it; four may read at once
@@ -67,12 +68,15 @@ def read_to_end(consumer: Consumer, topic: str, partition: int, start: int = OFF
     deadline = clock.monotonic() + _SILENCE_S
     while True:
         with mapped_errors(doing):
-            messages = consumer.consume(_CHUNK, _CHUNK_S)
+            # Wait for one, and take what has come with it: `consume(n, timeout)` alone waits until it has n.
+            messages = consumer.consume(1, _WAIT_S)
+            messages += consumer.consume(_CHUNK, 0.0)
         for message in messages:
             error = message.error()
             if error is None:
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+                consumer.unassign()
                 return
             else:
                 failure = from_kafka(error, doing)

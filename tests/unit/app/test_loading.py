@@ -52,10 +52,11 @@ class FakeMessage:
 
 
 class FakeConsumer:
-    """Hands out what it was given, chunk by chunk."""
+    """Hands out what it was given, chunk by chunk: the next one comes when it is waited for."""
 
     def __init__(self, chunks: list[list[FakeMessage]], ends: dict[str, tuple[int, int]]) -> None:
         self._chunks = chunks
+        self._come: list[FakeMessage] = []
         self._ends = ends
         self.closed = False
 
@@ -66,8 +67,14 @@ class FakeConsumer:
         ((topic, partition),) = ((each.topic, each.partition) for each in partitions)
         assert (topic, partition) == (NAMES.state, 0)
 
-    def consume(self, _number: int, _timeout: float) -> list[FakeMessage]:
-        return self._chunks.pop(0) if self._chunks else []
+    def unassign(self) -> None:
+        """Nothing more is to come."""
+
+    def consume(self, number: int, timeout: float) -> list[FakeMessage]:
+        if timeout and not self._come and self._chunks:
+            self._come = self._chunks.pop(0)
+        given, self._come = self._come[:number], self._come[number:]
+        return given
 
     def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
         assert timeout > 0
