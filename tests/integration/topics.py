@@ -27,10 +27,21 @@ class Seen(NamedTuple):
 
 def read_topic(servers: str, topic: str) -> list[Seen]:
     """Every record that a read_committed reader can see now, partition by partition."""
+    (seen,) = read_topics(servers, topic)
+    return seen
+
+
+def read_topics(servers: str, *topics: str) -> list[list[Seen]]:
+    """The same of several topics, one after the other in this order."""
     with open_reader(KafkaSettings(servers=servers), "test-reader") as consumer:
-        partitions = sorted(consumer.list_topics(topic, timeout=_DEADLINE_S).topics[topic].partitions)
+        known = consumer.list_topics(timeout=_DEADLINE_S).topics
         return [
-            _seen(partition, message) for partition in partitions for message in read_to_end(consumer, topic, partition)
+            [
+                _seen(partition, message)
+                for partition in sorted(known[topic].partitions)
+                for message in read_to_end(consumer, topic, partition)
+            ]
+            for topic in topics
         ]
 
 

@@ -23,7 +23,7 @@ from streams.wire import (
     topic_names,
 )
 from tests.integration.arithmetic.inputs import Inputs, Place, sort_inputs
-from tests.integration.topics import Seen, read_topic
+from tests.integration.topics import Seen, read_topics
 
 Attempt = tuple[str, str, int]  # tenant, run_id, number
 Kind = TypeVar("Kind")
@@ -103,15 +103,18 @@ class Evidence:
 def gather(servers: str, prefix: str, shards: int) -> Evidence:
     """Read everything."""
     names = topic_names(prefix)
+    requests, completions, dispatch, rejected, journal, state = read_topics(
+        servers, names.requests, names.completions, names.dispatch, names.rejected, names.journal, names.state
+    )
     return assemble(
         names,
         shards,
-        requests=read_topic(servers, names.requests),
-        completions=read_topic(servers, names.completions),
-        dispatch=read_topic(servers, names.dispatch),
-        rejected=read_topic(servers, names.rejected),
-        journal=read_topic(servers, names.journal),
-        state=read_topic(servers, names.state),
+        requests=requests,
+        completions=completions,
+        dispatch=dispatch,
+        rejected=rejected,
+        journal=journal,
+        state=state,
     )
 
 
