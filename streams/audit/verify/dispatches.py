@@ -90,6 +90,7 @@ class Dispatches:
             self._findings.add("dispatches", 0, sentence, **place)  # type: ignore[arg-type] # each is of its type
             return
         sent = _sent(given)._replace(partition=partition, offset=record.offset)
+        self._horizon.note(partition, sent.shard, sent.seq)
         self._in_order(sent)
         if record.key != sent.run_id.encode():
             self._wrong(sent, f"its key is {record.key!r}, its run {visible(sent.run_id)}")
@@ -100,7 +101,7 @@ class Dispatches:
     def finish(self, spans: Mapping[int, Span]) -> None:
         """Say what stands on one side only. `spans` are the steps that the journals were followed through."""
         for said in self._pairs.only_said():
-            if self._horizon.may_hide(said.at_ms):
+            if self._horizon.may_hide(said.shard, said.seq, said.at_ms):
                 self._findings.looked_at["decisions whose dispatch has been deleted"] += 1
                 continue
             sentence = f"seq {said.seq}, {_name(said)}: decided, and not in the dispatch topic"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streams.audit.recording import Rec, Recording
+    from streams.audit.verify.books import Books
     from streams.audit.verify.findings import Findings, Span
     from streams.audit.verify.subjects import Run
     from streams.audit.verify.told import Told
@@ -84,6 +85,12 @@ class Refusals:
         """Take in that it is not known what a step has set aside, nor those before it."""
         self._unknown_to[told.entry.shard] = told.step
 
+    def pass_unknown(self, told: Told, books: Books) -> None:
+        """Take in what is said next of runs that began before the books did."""
+        if not books.whole:
+            for refused in told.pass_over(books):
+                self.expect(told, refused)
+
     def removed(self, told: Told, run: Run, refused: RefusedRun) -> None:
         """Take in that a run was dropped because its tenant is no longer named."""
         if not run.flow.tenant.barred or run.flow.tenant.rules.paused:
@@ -111,6 +118,7 @@ class Refusals:
             return
         if refusal.step == _OF_THE_GATE:
             return
+        self._horizon.note(partition, refusal.shard, refusal.step)
         found = Found(
             refusal.shard,
             refusal.step,
@@ -128,7 +136,7 @@ class Refusals:
     def finish(self, spans: Mapping[int, Span]) -> None:
         """Say what stands on one side only. `spans` are the steps that the journals were followed through."""
         for said in self._pairs.only_said():
-            if self._horizon.may_hide(said.at_ms):
+            if self._horizon.may_hide(said.shard, said.step, said.at_ms):
                 continue
             sentence = f"the refusal of {said.what} is not in the rejected topic"
             self._findings.add("refusals", said.shard, sentence, step=said.step, topic="rejected")

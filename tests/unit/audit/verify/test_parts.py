@@ -89,12 +89,21 @@ def test_a_policy_that_was_passed_over_is_found() -> None:
 
 def test_a_topic_reaches_back_as_far_as_its_partitions() -> None:
     kept = MemoryRecording(
-        topics={("dispatch", 0): [Rec(7, 1_000, None, None)], ("dispatch", 1): [Rec(0, 1, None, None)]}
+        topics={("dispatch", 0): [Rec(7, 100_000, None, None)], ("dispatch", 1): [Rec(0, 1, None, None)]}
     )
     horizon = Horizon(kept, "dispatch")
-    assert horizon.may_hide(1_000)
-    assert not horizon.may_hide(1_001)
+    assert horizon.may_hide(0, 5, 100_000)
+    assert not horizon.may_hide(0, 5, 100_001)
     assert not horizon.hides(0), "the other partition reaches back to the beginning"
+
+
+def test_what_is_hidden_stood_before_all_that_its_shard_has_left_there() -> None:
+    horizon = Horizon(MemoryRecording(topics={("dispatch", 0): [Rec(7, 1 << 50, None, None)]}), "dispatch")
+    horizon.note(0, 0, 4)
+    horizon.note(0, 0, 6)
+    assert horizon.may_hide(0, 3, 1_000)
+    assert not horizon.may_hide(0, 5, 1_000), "an earlier one is there"
+    assert horizon.may_hide(1, 5, 1_000), "another shard's are no sign"
 
 
 def test_a_replay_measures_the_gap_of_all_tenants() -> None:
