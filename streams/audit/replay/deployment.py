@@ -16,6 +16,7 @@ from streams import clock
 from streams.audit.checkpoints import prove
 from streams.audit.export import ExportedRecording
 from streams.audit.replay.beginning import choose_start
+from streams.audit.replay.closing import Closing
 from streams.audit.replay.shard_replay import ShardReplay
 from streams.errors import CheckpointWrong, NotReplayable
 
@@ -105,12 +106,15 @@ def _replay(recording: Recording, options: ReplayOptions, outcome: ShardOutcome,
     if start is not None:
         outcome.after = start.step
         outcome.proved = prove(recording, start)
+    closing = Closing(recording, shard)
     first, end = recording.bounds("journal", shard)
     first = first if start is None else max(first, start.foot.journal_end)
     outcome.offsets = max(0, end - first)
     replay = ShardReplay(recording, shard, start, until_ms=options.until_ms)
+    closing.follow(replay)
     due = 0.0
     for step in replay:
+        closing.follow(replay)
         if not step.problems:
             entry = step.entry
             outcome.steps += 1
@@ -124,7 +128,10 @@ def _replay(recording: Recording, options: ReplayOptions, outcome: ShardOutcome,
             outcome.read = max(0, min(outcome.offsets, replay.offset + 1 - first))
             tell()
     outcome.read = outcome.offsets
+    closing.follow(replay)
     outcome.divergence = replay.divergence
+    if outcome.divergence is None and options.until_ms is None:
+        outcome.divergence = closing.hold(replay, outcome.after + outcome.steps)
 
 
 def replay_shards(

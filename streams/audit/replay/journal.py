@@ -27,6 +27,11 @@ class Journal:
         self._step = begun.step
         self._previous = begun.previous
 
+    @property
+    def digest(self) -> str:
+        """Of the last record that was in its place; "": there was none, or of before there was a chain."""
+        return self._previous
+
     def __iter__(self) -> Iterator[JournalEntry]:
         """Yield entry after entry.
 
@@ -38,8 +43,6 @@ class Journal:
             self.offset = record.offset
             entry = self._read(record)
             if self._is_known(entry):
-                if entry.step == self._step:
-                    self._previous = journal_digest(record.value or b"")
                 continue
             self._check(entry)
             self._step += 1
@@ -65,7 +68,7 @@ class Journal:
             self._refuse_deleted(entry)
             note = "records of the journal are missing" if entry.step > expected else "the record stands here again"
             self._stop("step", entry.step, expected, note)
-        if self._previous is not None and entry.previous != self._previous:
+        if entry.previous != self._previous:
             note = "the record before this one is not the one that it was written after: altered or exchanged"
             self._stop("previous", entry.previous, self._previous, note)
         self._check_version(entry)

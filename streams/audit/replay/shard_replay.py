@@ -56,6 +56,11 @@ class ShardReplay:
         """Of the journal's record that was read last; -1: none yet."""
         return self._journal.offset
 
+    @property
+    def digest(self) -> str:
+        """Of that record, or of the one that the beginning knows of; "": there was none, or none with a chain."""
+        return self._journal.digest
+
     def __iter__(self) -> Iterator[ReplayedStep]:
         """Replay step after step; then `divergence` says whether all of them came out as recorded.
 
