@@ -60,5 +60,7 @@ def _journal_end(recording: MemoryRecording, shard: int, state: list[Rec]) -> in
         return 0
     positions = decode((POSITIONS,), last)
     assert isinstance(positions, PositionsRecord)
+    if not positions.journal:
+        return 0  # a fairstream of before there was a chain: the journal is read from its beginning
     digests = {journal_digest(record.value or b""): record.offset for record in recording.read("journal", shard)}
     return digests[positions.journal] + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from streams.audit.checkpoints import (
@@ -14,14 +15,18 @@ from streams.audit.checkpoints import (
     open_checkpoint,
     positions_of,
 )
+from streams.core import VERSION
 from streams.core.shard import Shard
-from streams.errors import CheckpointWrong, NotReplayable
+from streams.errors import BadRecord, CheckpointWrong, NotReplayable
 from streams.intake import Source
 from streams.rows import StateHash, canonical, encode_key, row_key
+from streams.wire import decode_journal
 
 if TYPE_CHECKING:
     from streams.audit.checkpoints import Checkpoint
     from streams.audit.recording import Recording
+    from streams.rows import PositionsRecord
+    from streams.rows.checkpoint import Foot
 
 
 class Begun(NamedTuple):
@@ -31,7 +36,7 @@ class Begun(NamedTuple):
     hash: StateHash
     step: int  # the last one that it knows of
     applied: Mapping[str, int]  # topic -> offset of the last input applied
-    previous: str | None  # digest of the journal record of that step; None: not known
+    previous: str  # what the next journal record must name; "": a chain begins with it
     offset: int  # of the journal: records before it are of that step or earlier
 
 
@@ -53,7 +58,8 @@ def begin(recording: Recording, shard: int, start: Checkpoint | None) -> Begun:
     except ValueError as error:
         raise CheckpointWrong(f"{start}: its rows contradict each other: {error}") from error
     positions = start.positions
-    previous = "" if positions is None else positions.journal or None
+    # Its owner went on from this row: one of before there was a chain has no digest, and the next record names none.
+    previous = "" if positions is None else positions.journal
     applied = {} if positions is None else positions.applied
     return Begun(core, state, start.step, applied, previous, start.foot.journal_end)
 
@@ -64,7 +70,8 @@ def choose_start(
     """Return the checkpoint to begin with; None: the beginning.
 
     With `kept` that is the state as it stands there. With `since_ms` it is the last one at or before that time, if
-    there is one; else with `from_checkpoint` the first one after which no input has been deleted.
+    there is one; else with `from_checkpoint` the first one after which no input has been deleted, and this version of
+    the core has decided.
 
     Raises:
         NotReplayable: with `from_checkpoint`, there is none.
@@ -93,5 +100,20 @@ def _first_usable(recording: Recording, shard: int) -> Checkpoint | None:
         applied = positions.applied if positions is not None else {}
         if any(applied.get(topic, -1) + 1 < first for topic, first in low.items()):
             break
-        found = offset, foot
+        if _is_ours(recording, foot, positions):
+            found = offset, foot
+        elif found is not None:
+            break  # what came before it cannot be replayed here, up to where that one begins
     return None if found is None else open_checkpoint(recording, *found)
+
+
+def _is_ours(recording: Recording, foot: Foot, positions: PositionsRecord | None) -> bool:
+    """Whether this version of the core has decided what follows a checkpoint; if nothing does, it would."""
+    if positions is not None and positions.core == VERSION:
+        return True
+    for record in recording.read("journal", foot.shard, foot.journal_end):
+        with suppress(BadRecord):  # whoever replays it finds it
+            entry = decode_journal(record.value)
+            if entry.step > foot.step:
+                return entry.core == VERSION
+    return True
