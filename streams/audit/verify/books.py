@@ -54,7 +54,7 @@ class Books:
         for flow in self.flows.values():
             if flow.ready:
                 flow.ready = 0
-                self._rest(flow)
+                self.rest(flow)
             flow.heads.clear()
         self._ready.clear()
         self.runs.clear()
@@ -183,9 +183,10 @@ class Books:
         if not self._ready[flow.class_]:
             self._figures.pop(flow.class_, None)  # nobody in it has work, so nothing is measured by them
         if not flow.ready:
-            self._rest(flow)
+            self.rest(flow)
 
-    def _rest(self, flow: Flow) -> None:
+    def rest(self, flow: Flow) -> None:
+        """Measure a flow no more: it has nothing ready, as far as is known."""
         flow.stretch = None
         self.on_rest(flow)
 

@@ -102,6 +102,7 @@ class Chain:
             if step <= before.step:
                 return False
             linked = False
+            self._ends.clear()  # what is missing may have taken in anything
         if entry.epoch < before.epoch:
             self._wrong("steps", step, offset, f"it is of epoch {entry.epoch}, the one before of {before.epoch}")
         if entry.now_ms < before.now_ms:

@@ -68,7 +68,11 @@ class Door:
 
     def end_by_time(self, told: Told) -> None:
         """Follow what time ended: deadlines, the runs of tenants that are not named any more."""
-        while (first := told.refusals.first) is not None:
+        while True:
+            self._refusals.pass_unknown(told, self._books)
+            first = told.refusals.first
+            if first is None:
+                return
             run = self._books.runs.get((first.tenant, first.run_id))
             if run is None or not run.waits:
                 return

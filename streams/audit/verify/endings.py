@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from streams.audit.verify.books import Books
 from streams.audit.verify.refusals import UNKNOWN
-from streams.audit.verify.subjects import Attempt, Flow, Key, Place, Run
+from streams.audit.verify.subjects import NEVER, Attempt, Flow, Key, Place, Run
 from streams.core import reasons
 from streams.core.inputs import FAILED, HEARTBEAT, RETURNED, STARTED, SUCCEEDED
 from streams.core.lost import MAX_OF_RUN
@@ -51,6 +51,7 @@ class Endings:
     def lose(self, told: Told) -> None:
         """Follow what the journal settles beyond the reports: attempts that were given up."""
         while told.settlements.first is not None:
+            self._refusals.pass_unknown(told, self._books)
             said = told.settlements.take()
             key = (said.tenant, said.run_id, said.attempt)
             attempt = self._books.flights.get(key)
@@ -194,7 +195,7 @@ class Endings:
             self._refusals.removed(told, run, removed)
             self._books.end(run, told.step)
             return
-        run.ready_ms = self._books.now_ms + pause_ms
+        run.ready_ms = self._books.now_ms + pause_ms if run.known else NEVER
         self._books.enqueue(run)
 
     # --- settlements

@@ -27,7 +27,7 @@ class Inputs:
     unusable: list[tuple[str, int]] = field(default_factory=list)  # topic, offset
     astray: list[tuple[str, Rec, int]] = field(default_factory=list)  # topic, record, its tenant's shard: another one
     copies: list[tuple[str, Rec, str]] = field(default_factory=list)  # topic, record, where it says it comes from
-    unnamed: list[tuple[str, int]] = field(default_factory=list)  # topic, offset: of records before the journal begins
+    passed: list[tuple[str, int]] = field(default_factory=list)  # topic, offset: records that no step has taken in
     deleted: bool = False  # some of what it took in is there no more
     missing: list[InputRange] = field(default_factory=list)  # ranges whose last record is not there, and should be
 
@@ -52,7 +52,7 @@ class InputReader:
             found.deleted |= each.first < self._first[each.topic]
             self._begin(found, each)
             last = None
-            for record in self._between(each):
+            for record in self._between(found, each):
                 last = record.offset
                 self._sort(found, each.topic, record, entry)
             if last != each.last and not any(
@@ -70,13 +70,15 @@ class InputReader:
         self._next[topic] = next(self._rest[topic], None)
         if self._first[topic] == 0:
             before = next(iter(self._recording.read(topic, self._shard, 0, given.first)), None)
-            found.unnamed += [(topic, before.offset)] if before is not None else []
+            found.passed += [(topic, before.offset)] if before is not None else []
 
-    def _between(self, given: InputRange) -> Iterator[Rec]:
+    def _between(self, found: Inputs, given: InputRange) -> Iterator[Rec]:
         topic = given.topic
         while (record := self._next[topic]) is not None and record.offset <= given.last:
-            if record.offset >= given.first:  # else the journal has passed it over, and `Ranges` says so
+            if record.offset >= given.first:
                 yield record
+            else:  # a new owner may go on behind what has expired, but that is there no more
+                found.passed.append((topic, record.offset))
             self._next[topic] = next(self._rest[topic], None)
 
     def _sort(self, found: Inputs, topic: str, record: Rec, entry: JournalEntry) -> None:

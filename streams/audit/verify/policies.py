@@ -46,15 +46,14 @@ class Policies:
             self._wrong(entry, f"the journal's inputs name the policies {applied}, and it keeps {list(kept)}")
         for each in kept.values():
             self._compare(entry, each)
-        for offset in range(
-            (missed if missed is not None else applied[0] - 1 if applied else -1) + 1, entry.policy_version
-        ):
-            if missed is not None and offset in self._stated and offset not in applied and applied:
-                self._wrong(entry, f"the policy at offset {offset} was passed over")
-        version = max(applied, default=missed if missed is not None else BUILT_IN)
-        if (applied or missed is not None) and version != entry.policy_version:
+        if applied and missed is not None:
+            for offset in range(missed + 1, max(applied)):
+                if offset in self._stated and offset not in applied:
+                    self._wrong(entry, f"the policy at offset {offset} was passed over")
+        version = max(applied, default=entry.policy_version if missed is None else missed)
+        if version != entry.policy_version:
             self._wrong(entry, f"version {entry.policy_version} is in force by the journal, {version} by its inputs")
-        if version == BUILT_IN and entry.policy_version == BUILT_IN:
+        if version == BUILT_IN:
             return Policy()
         if version in kept:
             return kept[version].policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streams.audit.verify.books import Books
-from streams.audit.verify.subjects import Attempt, Flow, Place, Run, Tenant
+from streams.audit.verify.subjects import NEVER, UNKNOWN_POSITION, Attempt, Flow, Place, Run, Tenant
 from streams.core.window import Window
 from streams.errors import visible
 
@@ -74,7 +74,7 @@ class Serving:
 
     def _check(self, told: Told, run: Run, decision: Decision) -> None:
         where = f"seq {decision.seq}, {_name(decision)}"
-        if run.place is not Place.READY:
+        if run.place is not Place.READY and run.known:
             self._wrong("runs", told, f"{where}: dispatched while it is {run.place.name.lower()}")
         elif (first := run.flow.first()) is not run and first is not None and run.known:
             ahead = f"{visible(first.run_id)}, offset {first.position}"
@@ -116,7 +116,7 @@ class Serving:
         if self._books.whole:
             self._wrong("runs", told, f"seq {decision.seq}, {_name(decision)}: dispatched, and it is not queued")
         flow = self._books.flow(decision.class_, decision.tenant)
-        run = Run(flow, decision.run_id, -1, 0, None, decision.attempt, None, 0, b"")
+        run = Run(flow, decision.run_id, UNKNOWN_POSITION, NEVER, None, decision.attempt, None, 0, b"")
         self._books.hold(run)
         return run
 
@@ -125,6 +125,8 @@ class Serving:
         if run.place is Place.IN_FLIGHT:  # a decision that was doubled: only one of them is booked
             return
         books.take(run, Place.IN_FLIGHT)
+        if not flow.ready:
+            books.rest(flow)
         run.attempt, run.tries, run.estimate = decision.attempt, run.tries + 1, decision.estimate
         expires_ms = None if run.lease_ms is None else books.lease_now + run.lease_ms
         attempt = Attempt(run, decision.attempt, decision.seq, decision.estimate, decision.estimate, expires_ms)

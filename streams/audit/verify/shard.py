@@ -124,11 +124,11 @@ class ShardVerifier:
 
     def _begin(self) -> None:
         """Begin with the first step of a deployment, unless it was begun with another one's rows."""
+        self._serving.begin()
         if any(foot.step == 0 and foot.rows for _, foot in feet(self._recording, self.shard)):
             self._lose_track()
-            return
-        self._serving.begin()
-        self._version = BUILT_IN
+        else:
+            self._version = BUILT_IN
 
     def _lose_track(self) -> None:
         self._findings.looked_at["times that the books begin in the middle"] += self.books.whole
@@ -136,8 +136,8 @@ class ShardVerifier:
 
     def _follow(self, entry: JournalEntry) -> None:
         inputs = self._inputs.read(entry)
-        for topic, offset in inputs.unnamed:
-            sentence = f"the journal begins behind {topic}, offset {offset}: no step has taken it in"
+        for topic, offset in inputs.passed:
+            sentence = f"the journal goes on behind {topic}, offset {offset}: no step has taken it in"
             self._wrong("inputs", entry, sentence, topic, offset)
         for each in inputs.missing:
             sentence = (
@@ -185,15 +185,14 @@ class ShardVerifier:
         for undeliverable in told.entry.undeliverable:
             self._door.take_out(told, undeliverable)
         for completion in told.inputs.completions:
-            self._before(told)
+            self._refusals.pass_unknown(told, self.books)
             self._endings.report(told, completion)
         for request in told.inputs.requests:
-            self._before(told)
+            self._refusals.pass_unknown(told, self.books)
             if isinstance(request, Submit):
                 self._door.submit(told, request, policy)
             else:
                 self._door.cancel(told, request)
-        self._before(told)
         self._endings.lose(told)
         self._door.end_by_time(told)
         self._door.refuse_large(told)
@@ -207,12 +206,6 @@ class ShardVerifier:
                 self._wrong("runs", told.entry, sentence)
         for decision in told.entry.decisions:
             self._serving.decide(told, decision)
-
-    def _before(self, told: Told) -> None:
-        """Pass over what is said of runs that began before the books did."""
-        if not self.books.whole:
-            for refused in told.pass_over(self.books):
-                self._refusals.expect(told, refused)
 
     def _pass_over(self, told: Told) -> None:
         """Take in what a step lists, without following it: its inputs have been deleted, or its policy is not known."""

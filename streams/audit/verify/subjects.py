@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from heapq import heappop
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from streams.audit.verify.intervals import Interval
     from streams.audit.verify.stretch import Stretch
     from streams.core.policy import TenantRules
+
+NEVER: Final = 1 << 63  # ms: of a run of which it is not known when it may go
+UNKNOWN_POSITION: Final = -1
 
 Identity = tuple[str, str]  # tenant, run_id
 Key = tuple[str, str, int]  # tenant, run_id, attempt

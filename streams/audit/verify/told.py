@@ -60,7 +60,8 @@ class Told:
 
     def pass_over(self, books: Books) -> Iterator[RefusedRun]:
         """Take the next refusals as long as they are of runs that the books don't know, let in before they began."""
-        began = min((each.position for each in self.inputs.requests), default=_NEVER)
+        own = (*self.inputs.requests, *self.inputs.too_large)
+        began = min((each.position for each in own), default=_NEVER)
         while (first := self.refusals.first) is not None:
             known = (first.tenant, first.run_id) in books.runs
             if known or first.position >= began or first.reason not in _LATER:
