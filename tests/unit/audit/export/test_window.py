@@ -138,4 +138,5 @@ def test_a_state_that_is_damaged_is_exported_all_the_same(directory: Path) -> No
     }
     found = exported(recorded().replaced(damaged), directory)
     assert [*found.read("state", 0)] == damaged["state", 0]
-    assert equal(found) == [len(entries(recorded(), shard)) for shard in SHARDS]
+    for topic in ("journal", "requests", "dispatch"):
+        assert [*found.read(topic, 0)] == [*recorded().read(topic, 0)]
