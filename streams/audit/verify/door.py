@@ -143,7 +143,11 @@ class Door:
 
     def _give_way(self, told: Told, policy: Policy) -> None:
         """Follow the runs that gave way to the newcomer."""
-        while (first := told.refusals.first) is not None and first.reason == reasons.OVERLOADED:
+        while True:
+            self._refusals.pass_unknown(told, self._books)
+            first = told.refusals.first
+            if first is None or first.reason != reasons.OVERLOADED:
+                return
             run = self._books.runs.get((first.tenant, first.run_id))
             if run is None or not run.waits or told.refusal_of(run, {reasons.OVERLOADED}) is None:
                 return

@@ -41,6 +41,11 @@ class InputReader:
         self._first: Final = {topic: recording.bounds(topic, shard)[0] for topic in TOPICS}
         self._rest: Final[dict[str, Iterator[Rec]]] = {}
         self._next: Final[dict[str, Rec | None]] = {}
+        self._lost: Final[set[str]] = set()  # of which steps that are missing may have taken in anything
+
+    def lose_track(self) -> None:
+        """Go on behind steps that are missing."""
+        self._lost.update(TOPICS)
 
     def read(self, entry: JournalEntry) -> Inputs:
         """Return what the step has taken in, sorted by what becomes of it."""
@@ -77,9 +82,10 @@ class InputReader:
         while (record := self._next[topic]) is not None and record.offset <= given.last:
             if record.offset >= given.first:
                 yield record
-            else:  # a new owner may go on behind what has expired, but that is there no more
+            elif topic not in self._lost:  # a new owner may go on behind what has expired, but that is there no more
                 found.passed.append((topic, record.offset))
             self._next[topic] = next(self._rest[topic], None)
+        self._lost.discard(topic)
 
     def _sort(self, found: Inputs, topic: str, record: Rec, entry: JournalEntry) -> None:
         if any(each.topic == topic and each.first <= record.offset <= each.last for each in entry.unread):

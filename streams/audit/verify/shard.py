@@ -84,6 +84,8 @@ class ShardVerifier:
                 self._lose_track()
                 self._serving.lose_track()
                 self._version = None
+                if self.chain.last is not None:
+                    self._inputs.lose_track()
             self._follow(entry)
 
     def finish(self) -> None:
