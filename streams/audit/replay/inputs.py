@@ -82,12 +82,19 @@ class Inputs:
         return self._reader.read(batches, before)
 
     def _check_follows(self, entry: JournalEntry, range_: InputRange) -> None:
-        """A range begins where the last one ended; only a new owner may find that what follows has expired."""
+        """A range begins where the last one ended; only a new owner may find that what follows has expired.
+
+        Then it is there no more. If it is, it was passed over.
+        """
         topic, first, last = range_
         next_ = self._applied.get(topic, -1) + 1
         if first > last or first < next_ or (first > next_ and not entry.takeover):
             note = "the inputs of a step follow those of the step before"
             raise Wrong(f"inputs.{topic}", f"offsets {first} to {last}", f"from offset {next_} on", note)
+        passed = next(iter(self._recording.read(topic, self._shard, next_, first)), None) if first > next_ else None
+        if passed is not None:
+            note = "a record was passed over: no step has taken it in, and it has not been deleted"
+            raise Wrong(f"inputs.{topic}", f"offsets {first} to {last}", f"from offset {passed.offset} on", note)
 
     def _refuse(self, entry: JournalEntry, range_: InputRange, records: Sequence[Rec]) -> None:
         topic, first, last = range_

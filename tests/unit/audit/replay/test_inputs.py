@@ -71,7 +71,8 @@ def test_no_more_is_read_than_the_steps_need_but_one() -> None:
 def test_a_range_follows_the_one_before_unless_a_new_owner_finds_a_gap(
     range_: InputRange, takeover: bool, fine: bool
 ) -> None:
-    inputs = Inputs(recording(*map(request, range(9))), 0, {})
+    there = (0, 1, 2, 3, 5, 6, 7, 8) if range_.first == 5 else range(9)  # what a new owner finds expired is gone
+    inputs = Inputs(recording(*map(request, there)), 0, {})
     inputs.of(entry(requests(0, 3)))
     if fine:
         assert inputs.of(entry(range_, takeover=takeover)).requests[0].position == range_.first
