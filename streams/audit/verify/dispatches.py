@@ -87,7 +87,7 @@ class Dispatches:
         except BadRecord as error:
             sentence = f"dispatch, partition {partition}, offset {record.offset} cannot be read: {error}"
             place = {"topic": "dispatch", "offset": record.offset, "partition": partition}
-            self._findings.add("dispatches", 0, sentence, **place)  # type: ignore[arg-type] # each is of its type
+            self._findings.add("dispatches", None, sentence, **place)  # type: ignore[arg-type] # each is of its type
             return
         sent = _sent(given)._replace(partition=partition, offset=record.offset)
         self._horizon.note(partition, sent.shard, sent.seq)

@@ -35,7 +35,7 @@ class Problem(NamedTuple):
     """One thing that is wrong, and where."""
 
     check: str  # one of `CHECKS`
-    shard: int
+    shard: int | None  # None: of a record that does not say
     step: int | None  # None: of no step
     topic: str  # without prefix
     offset: int | None  # of the record in the shard's partition of the topic, or `partition`'s; None: no single record
@@ -59,13 +59,13 @@ class Findings:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self.counted: Counter[tuple[str, int]] = Counter()  # by check and shard, all of them
+        self.counted: Counter[tuple[str, int | None]] = Counter()  # by check and shard, all of them
         self.looked_at: Counter[str] = Counter()
 
     def add(
         self,
         check: str,
-        shard: int,
+        shard: int | None,
         sentence: str,
         *,
         step: int | None = None,

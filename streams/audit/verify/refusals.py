@@ -109,7 +109,7 @@ class Refusals:
             where = f"rejected, partition {partition}, offset {record.offset}"
             self._findings.add(
                 "refusals",
-                0,
+                None,
                 f"{where} cannot be read: {error}",
                 topic="rejected",
                 offset=record.offset,

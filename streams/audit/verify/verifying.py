@@ -103,7 +103,6 @@ def _each(recording: Recording, topic: str, partition: int, read: Callable[[int,
         read(partition, record)
 
 
-def _place(problem: Problem) -> tuple[int, int, int]:
-    """Order problems as things happened: of no step comes last."""
-    no_step = problem.step is None
-    return (problem.shard, int(no_step), problem.step or 0)
+def _place(problem: Problem) -> tuple[bool, int, bool, int]:
+    """Order problems as things happened: of no step, and of no shard, comes last."""
+    return (problem.shard is None, problem.shard or 0, problem.step is None, problem.step or 0)

@@ -41,8 +41,8 @@ def _problems(report: Report) -> Table:
     table.add_column("where")
     table.add_column("what is wrong")
     for each in report.problems:
-        step = "" if each.step is None else f"{each.step:,}"
-        table.add_row(each.check, str(each.shard), step, _where(each), Text(visible(each.sentence)))
+        shard, step = ("" if number is None else f"{number:,}" for number in (each.shard, each.step))
+        table.add_row(each.check, shard, step, _where(each), Text(visible(each.sentence)))
     return table
 
 

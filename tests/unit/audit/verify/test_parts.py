@@ -70,7 +70,9 @@ def test_what_cannot_be_read_is_named_with_its_place(topic: str) -> None:
     own[4] = own[4]._replace(value=b"{")
     report = check(recording().replaced({(topic, 1): own}))
     found = [each for each in report.problems if "cannot be read" in each.sentence]
-    assert [(each.topic, each.partition, each.offset) for each in found] == [(topic, 1, own[4].offset)]
+    assert [(each.shard, each.topic, each.partition, each.offset) for each in found] == [
+        (None, topic, 1, own[4].offset)
+    ]
 
 
 def test_a_policy_that_the_topic_has_no_more_is_taken_from_the_journal() -> None:
