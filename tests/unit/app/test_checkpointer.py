@@ -154,7 +154,10 @@ def test_a_shard_that_comes_back_is_looked_at_and_has_its_checkpoint_still(kafka
     assert kafka.written == [0]
 
 
-@pytest.mark.parametrize("error", [ConfigError("create the topics with `fairstream topics`"), KeyError("a bug")])
+@pytest.mark.parametrize(
+    "error",
+    [ConfigError("create the topics with `fairstream topics`"), OwnershipLost("another epoch"), KeyError("a bug")],
+)
 def test_a_failure_is_said_once_and_tried_again(
     kafka: Kafka, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -165,6 +168,25 @@ def test_a_failure_is_said_once_and_tried_again(
     (said,) = [each for each in caplog.records if "no_checkpoint" in each.getMessage()]
     assert str(error) in said.getMessage()
     assert (said.exc_info is not None) == isinstance(error, KeyError), "a bug is shown in full"
+
+
+def test_one_that_is_given_up_for_the_end_of_the_process_is_no_failure(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpointer = Checkpointer(KAFKA, lambda: [1], interval_s=0.002)
+
+    def write(*_: object, between: Turns, **__: object) -> None:
+        checkpointer.close()
+        call_often(between)
+        kafka.written.append(1)
+
+    monkeypatch.setattr(module, "write_checkpoint", write)
+    checkpointer.start()
+    checkpointer.join(WAIT_S)
+    assert not checkpointer.is_alive()
+    assert kafka.looks == [1]
+    assert kafka.written == []
+    assert not [each for each in caplog.records if "no_checkpoint" in each.getMessage()]
 
 
 def test_none_are_written_if_none_are_wanted(kafka: Kafka) -> None:
