@@ -56,6 +56,7 @@ class Scheduler:
         self._names: Final = self._kafka.topics
         self._counts: Final = {"requests": settings.shards, "completions": settings.shards}
         self._faults: Final = parse_faults(settings.faults)
+        self._known_states: Final[dict[int, str]] = {}  # for `StateTopic`; each shard is one thread's at a time
         self.status: Final = StatusPublisher(self._kafka, self._names.status)
         self.fleet: Final = Fleet(
             self._names,
@@ -140,6 +141,7 @@ class Scheduler:
             self._counts,
             self._core,
             topic_ids=self._topic_ids,
+            known=self._known_states,
             should_stop=should_stop,
         )
 

@@ -31,14 +31,24 @@ class Topics:
     bounds: Callable[[str], tuple[int, int]]  # of a topic's partition: the first offset still there, the next one
 
 
-def next_reign(found: PositionsRecord | None, topics: Topics, names: TopicNames, shard: int) -> PositionsRecord:
+def next_reign(
+    found: PositionsRecord | None, topics: Topics, names: TopicNames, shard: int, *, known_state: str | None = None
+) -> PositionsRecord:
     """Return the positions from which a new reign goes on; `found` are the last one's, None for a fresh shard.
+
+    `known_state` is the id of the state topic that this process has had the shard from before, None if it has not: a
+    shard that was in memory a moment ago is not fresh, however empty its topic is now.
 
     Raises:
         ConfigError: the topics have other partition counts than when the state began, or one of them is missing.
         StateUnreadable: one of them is not the one that it was.
     """
     if found is None:
+        if known_state is not None and topics.ids.get("state", known_state) != known_state:
+            raise StateUnreadable(
+                f"{names.state} was deleted and made anew under its owner, and nothing is left in it. To begin afresh "
+                "with the inputs that are there, start the schedulers again"
+            )
         fresh = PositionsRecord(epoch=0, applied={}, partitions=dict(topics.partitions))
         return _reign(fresh, topics, _reached(fresh, topics, names, shard))
     if found.partitions != topics.partitions:

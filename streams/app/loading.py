@@ -7,7 +7,7 @@ the partition for a `read_committed` reader is the end of the state.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams import clock
@@ -70,10 +70,12 @@ class StateTopic:
         core: CoreType,
         *,
         topic_ids: Callable[[], Mapping[str, str]] = dict,
+        known: MutableMapping[int, str] | None = None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         """`topic_ids` asks Kafka for the ids of the topics; without it one that was made anew may go unnoticed.
 
+        `known` is kept by the process: shard -> the id of the state topic that it was loaded from last.
         `should_stop` is asked now and then while a load is under way, which may take half a minute.
         """
         self._kafka: Final = kafka
@@ -82,6 +84,7 @@ class StateTopic:
         self._counts: Final = dict(counts)
         self._core: Final = core
         self._topic_ids: Final = topic_ids
+        self._known: Final = {} if known is None else known
         self._should_stop: Final = should_stop
         self._shards: Final = counts[Source.REQUESTS.value]
 
@@ -129,9 +132,12 @@ class StateTopic:
         """
         self._refuse_migrated(rows)
         last = self._take_positions(rows)
-        reign = next_reign(last, Topics(self._counts, self._topic_ids(), bounds_of), self._names, self._shard)
+        topics = Topics(self._counts, self._topic_ids(), bounds_of)
+        reign = next_reign(last, topics, self._names, self._shard, known_state=self._known.get(self._shard))
         core, state = self._build(rows)
         self._check(last, state)
+        if "state" in topics.ids:
+            self._known[self._shard] = topics.ids["state"]
         return Loaded(core, reign, state)
 
     def _read(self, consumer: Consumer) -> dict[bytes, bytes]:

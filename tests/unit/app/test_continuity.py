@@ -45,6 +45,14 @@ def test_a_topic_that_was_made_anew_is_refused_however_full_it_is(topic: str) ->
         next_reign(LAST, topics(ids={**IDS, topic: "new"}), NAMES, 2)
 
 
+def test_a_shard_that_was_in_memory_a_moment_ago_is_not_fresh_however_empty_its_topic_is() -> None:
+    """A step may fail while its topic is made anew; the reload finds nothing then, and must not begin afresh."""
+    with pytest.raises(StateUnreadable, match=r"^runs\.state was deleted and made anew under its owner"):
+        next_reign(None, topics(), NAMES, 2, known_state="s0")
+    for known, ids in (("s1", IDS), ("s0", {}), (None, IDS)):
+        assert next_reign(None, topics(ids=ids), NAMES, 2, known_state=known).epoch == 1
+
+
 def test_a_topic_that_is_missing_is_refused_with_the_way_out() -> None:
     with pytest.raises(ConfigError, match=r"runs\.state is missing.*fairstream topics"):
         next_reign(LAST, topics(ids={"requests": "r1", "completions": "c1"}), NAMES, 2)

@@ -296,3 +296,21 @@ def test_what_took_too_long_to_read_is_not_trusted(monkeypatch: pytest.MonkeyPat
 def test_the_time_to_read_is_well_within_the_time_that_deletions_are_kept() -> None:
     [state] = (topic for topic in TOPICS if topic.name == "state")
     assert int(state.configs["delete.retention.ms"]) >= 2 * 1000 * loading._READ_S
+
+
+def test_a_state_topic_that_is_another_and_empty_is_refused_to_the_process_that_had_the_shard() -> None:
+    known: dict[int, str] = {}
+
+    def make(state_id: str, rows: dict[bytes, bytes]) -> Loaded:
+        ids = {"requests": "r", "completions": "c", "state": state_id}
+        kafka = KafkaSettings(servers="nowhere:9092")
+        topic = StateTopic(kafka, NAMES, 0, COUNTS, Shard, topic_ids=lambda: ids, known=known)
+        return topic.made_of(rows, ENDS.__getitem__)
+
+    assert make("old", {}).positions.epoch == 1
+    with pytest.raises(StateUnreadable, match="made anew under its owner"):
+        make("new", {})
+    with pytest.raises(StateUnreadable, match="made anew under its owner"):
+        make("new", {})  # asking again does not make it right
+    known.clear()  # the next process
+    assert make("new", {}).positions.epoch == 1
