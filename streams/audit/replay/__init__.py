@@ -5,6 +5,7 @@ the code that read them then (`streams.intake`) and given to the same door (`str
 be what was recorded, down to the hash of the state. So a replay proves a decision; it does not read it.
 """
 
+from streams.audit.replay.beginning import choose_start
 from streams.audit.replay.deployment import ReplayOptions, ShardOutcome, replay_shard, replay_shards
 from streams.audit.replay.divergence import Divergence
 from streams.audit.replay.inputs import Inputs
@@ -17,6 +18,7 @@ __all__ = [
     "ReplayedStep",
     "ShardOutcome",
     "ShardReplay",
+    "choose_start",
     "replay_shard",
     "replay_shards",
 ]

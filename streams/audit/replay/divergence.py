@@ -19,6 +19,9 @@ _NOT_RECORDED: Final = frozenset({SKIPPED})
 
 _ABSENT: Final = "nothing"
 
+# Whatever is replayed, and what for: a run that is older cannot be explained, either.
+LATER: Final = "what follows a later checkpoint can be replayed (`fairstream audit replay --from-checkpoint`)"
+
 
 class Divergence(NamedTuple):
     """The replay of a step does not give what was recorded, or the record contradicts itself there."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams.audit.recording import Rec
+from streams.audit.replay.divergence import LATER
 from streams.errors import NotReplayable
 from streams.intake import Reader, Source
 from streams.intake.unread import BATCH, HEADERS, mark
@@ -102,7 +103,7 @@ class Inputs:
         if low > first:
             raise NotReplayable(
                 f"shard {self._shard}, step {entry.step}: it took in offsets {first} to {last} of the {topic}, and "
-                f"those before {low} have been deleted: begin from a later checkpoint (--from-checkpoint)"
+                f"those before {low} have been deleted; {LATER}"
             )
         found = f"up to {records[-1].offset}" if records else "none of them"
         note = "an input of the step is not there"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from streams.audit.replay.divergence import Divergence, Stopped
+from streams.audit.replay.divergence import LATER, Divergence, Stopped
 from streams.core.version import VERSION
 from streams.errors import BadRecord, NotReplayable
 from streams.wire import decode_journal, journal_digest
@@ -79,7 +79,7 @@ class Journal:
         if self._step == self._begun.step and first > self._begun.offset:
             raise NotReplayable(
                 f"shard {self._shard}: the journal begins with step {entry.step}, the replay with step "
-                f"{self._step + 1}, and what was between has been deleted: begin from a checkpoint (--from-checkpoint)"
+                f"{self._step + 1}, and what was between has been deleted; {LATER}"
             )
 
     def _check_version(self, entry: JournalEntry) -> None:
@@ -89,11 +89,11 @@ class Journal:
         if entry.core is None:
             raise NotReplayable(
                 f"{where}: its journal record is of a fairstream that did not yet write down all that a replay needs; "
-                "begin from a later checkpoint (--from-checkpoint)"
+                f"{LATER}"
             )
         raise NotReplayable(
             f"{where}: decided by version {entry.core} of the core, and this is version {VERSION}: replay it with a "
-            "fairstream of that version, or begin from a later checkpoint here (--from-checkpoint)"
+            f"fairstream of that version; with this one, {LATER}"
         )
 
     def _stop(self, field: str, recorded: object, replayed: object, note: str) -> NoReturn:

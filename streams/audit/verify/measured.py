@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.audit.replay import ShardReplay
-from streams.errors import visible
+from streams.audit.checkpoints import TOPIC
+from streams.audit.replay import ShardReplay, choose_start
+from streams.errors import CheckpointWrong, NotReplayable, visible
 
 if TYPE_CHECKING:
     from streams.audit.recording import Recording
@@ -19,11 +20,23 @@ if TYPE_CHECKING:
 
 
 def hold_bound(recording: Recording, shard: int, findings: Findings) -> None:
-    """Replay a shard from its beginning. Where it does not come out as recorded it ends, and that is a problem.
+    """Replay a shard. Where it does not come out as recorded it ends, and that is a problem.
 
-    Raises as `ShardReplay` does: `NotReplayable` if the recording does not reach back far enough.
+    It begins at the beginning; if that can no longer be replayed, at the first checkpoint that can, and that is told in
+    `looked_at`. Raises as reading does, and `NotReplayable` if there is neither.
     """
-    replay = ShardReplay(recording, shard)
+    try:
+        try:
+            _replay(ShardReplay(recording, shard), shard, findings)
+        except NotReplayable:
+            start = choose_start(recording, shard, since_ms=None, from_checkpoint=True)
+            findings.looked_at["shards measured from a checkpoint on"] += 1
+            _replay(ShardReplay(recording, shard, start), shard, findings)
+    except CheckpointWrong as error:
+        findings.add("bound", shard, f"the replay cannot begin: {error}", topic=TOPIC)
+
+
+def _replay(replay: ShardReplay, shard: int, findings: Findings) -> None:
     for step in replay:
         if not step.problems and (step.entry.decisions or step.entry.settlements):
             _hold(step.core, shard, step.entry.step, findings)

@@ -46,7 +46,7 @@ def verify(
 
     With `replay` the bound is checked by a replay too, for all tenants: see `measured`.
     `progress` is told how many journal records have been followed, after each. Raises what reading raises, and with
-    `replay` `NotReplayable` if the recording does not reach back far enough.
+    `replay` `NotReplayable` if there is neither the beginning nor a checkpoint to begin with.
     """
     findings, names = Findings(), topic_names(recording.prefix)
     policies, dispatches = Policies(recording, findings), Dispatches(recording, findings)

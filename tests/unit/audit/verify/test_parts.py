@@ -6,13 +6,16 @@ from functools import cache
 
 import pytest
 
+from streams.audit.checkpoints import latest_before
 from streams.audit.recording import MemoryRecording, Rec
 from streams.audit.verify import MOST, verify
 from streams.audit.verify.findings import Findings, Span
 from streams.audit.verify.horizon import Horizon
 from streams.audit.verify.matching import Matching
 from streams.core.gap import Gap
+from streams.errors import NotReplayable
 from streams.wire import FORWARDED
+from tests.checkpointed import ends_of_steps, take
 from tests.recorded import record
 from tests.unit.audit.verify.tampered import SHARD, Document, check, first_of, recording
 from tests.unit.audit.verify.tampering import altered, dropped, mended, records
@@ -120,6 +123,36 @@ def test_a_replay_that_does_not_come_out_as_recorded_is_a_problem() -> None:
 
     report = verify(mended(altered(recording(), "journal", SHARD, 30, change), SHARD), replay=True)
     assert [(each.check, each.shard, each.step) for each in report.problems] == [("bound", SHARD, 31)]
+
+
+def without_the_first_steps() -> MemoryRecording:
+    """One shard begins after a checkpoint, as in a deployment that is older than what Kafka keeps of its inputs."""
+    step = 20
+    kept = take(recording(), SHARD, ends_of_steps(recording(), SHARD)[step - 1])
+    start = latest_before(kept, SHARD)
+    assert start is not None
+    assert start.positions is not None
+    begins = {topic: last + 1 for topic, last in start.positions.applied.items()}
+    begins["journal"] = records(kept, "journal", SHARD)[step - 1].offset + 1
+    return kept.replaced({(topic, SHARD): [*kept.read(topic, SHARD, first)] for topic, first in begins.items()})
+
+
+def test_where_the_beginning_is_gone_a_replay_measures_from_a_checkpoint_on() -> None:
+    report = verify(without_the_first_steps(), interval_ms=1_000, replay=True)
+    assert report.problems == []
+    assert report.looked_at["shards measured from a checkpoint on"] == 1
+
+
+def test_with_neither_beginning_nor_checkpoint_nothing_can_be_measured() -> None:
+    with pytest.raises(NotReplayable, match="no checkpoint"):
+        verify(without_the_first_steps().replaced({("checkpoints", SHARD): []}), replay=True)
+
+
+def test_a_checkpoint_that_is_not_what_was_written_is_a_problem_and_not_the_end() -> None:
+    own = records(without_the_first_steps(), "checkpoints", SHARD)
+    own[1] = own[1]._replace(value=(own[1].value or b"").replace(b"t1", b"t2"))
+    report = verify(without_the_first_steps().replaced({("checkpoints", SHARD): own}), replay=True)
+    assert [each.check for each in report.problems] == ["checkpoints", "bound"]
 
 
 def test_a_gap_above_its_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
