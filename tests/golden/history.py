@@ -58,11 +58,36 @@ def stated() -> Iterator[Policy]:
         estimates=Estimates(source="hint", min_charge=10),
         memory=Memory(ended_ms=500, ended_runs=20, flows=6, histories=5, tenant_histories=1),
     )
+    yield replace(  # visits that a window or a cap breaks off; a group whose members come and go
+        base,
+        quantum=1_500,
+        groups={"guild": 3},
+        tenants={
+            f"t{number}": TenantRules(
+                weight=1 + number % 3,
+                group="guild" if number % 2 else None,
+                max_runs_in_flight=2 if number in {0, 1} else None,
+                max_tokens_in_flight=900 if number in {2, 3} else None,
+            )
+            for number in range(8)
+        },
+        window=Window(runs=None, tokens=3_000),
+        memory=Memory(ended_ms=300, ended_runs=5, flows=6),
+    )
+    yield replace(  # classes that go to and fro, and are blocked as a whole
+        base,
+        quantum=200,
+        between_classes="shares",
+        classes=(PriorityClass(name="default", weight=2), PriorityClass(name="batch", weight=2)),
+        tenants={f"t{number}": TenantRules(weight=1 + number, max_runs_in_flight=1) for number in range(8)},
+        window=Window(runs=5, tokens=2_500),
+        estimates=Estimates(source="hint", min_charge=200),
+    )
     impatient = replace(base.leases, lease_ms=400, min_lease_ms=200, max_attempts=2)  # many are given up too early
     yield replace(base, window=Window(runs=20, tokens=None), estimates=Estimates(source="max"), leases=impatient)
 
 
-def tell(seed: int = 5) -> MemoryRecording:
+def tell(seed: int = 6) -> MemoryRecording:
     """Play it."""
     recorder = Recorder(random.Random(seed), _SHARDS, tenants=8)
     for policy in stated():

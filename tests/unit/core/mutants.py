@@ -20,6 +20,7 @@ GAP = "tests/property/test_gap.py::test_the_bound_is_close_if_estimates_are_righ
 GROUPS = "tests/unit/core/test_groups.py"
 RESHARDING = "tests/unit/core/test_resharding.py"
 NAMES = "tests/simulation/test_many_names.py"
+HISTORY = "tests/golden/test_version.py::test_what_was_decided_is_decided_again"  # of what was decided, for replays
 SHARES = "tests/simulation/test_scenarios.py::test_everybody_gets_its_share_at_every_moment"
 
 
@@ -136,6 +137,7 @@ MUTANTS: dict[str, Mutant] = {
         "                continue\n            self.catch_up(flow)\n",
         "                continue\n",
         f"{GROUPS}::test_who_leaves_makes_the_others_earn_more_from_the_next_round_on",
+        HISTORY,
     ),
     "groups: the rows of the others are not written": one(
         "state",
@@ -278,6 +280,7 @@ MUTANTS: dict[str, Mutant] = {
         "first = min(self._with_work(),",
         "first = min(reversed(list(self._with_work())),",
         f"{CLASSES}::test_classes_share_by_weight_and_of_equals_the_first_listed_goes_first",
+        HISTORY,
     ),
     "a class that comes back brings its credit along": one(
         "classes",
@@ -285,6 +288,7 @@ MUTANTS: dict[str, Mutant] = {
         "                if ring.record.tag < 0:\n",
         f"{CLASSES}::test_who_leaves_with_credit_has_none_when_it_returns",
         f"{CLASSES}::test_a_minimum_that_is_not_wanted_is_not_saved_up",
+        HISTORY,
     ),
     "a class that comes back is forgiven its debt": one(
         "classes",
@@ -298,6 +302,7 @@ MUTANTS: dict[str, Mutant] = {
         "            if not ring.flows:\n",
         f"{CLASSES}::test_a_class_whose_flows_are_all_blocked_neither_earns_nor_repays",
         f"{CLASSES}::test_a_minimum_that_is_blocked_waits_as_it_is",
+        HISTORY,
     ),
     "what nobody else wants is held against a class": one(
         "classes",
