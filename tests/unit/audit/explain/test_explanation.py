@@ -11,9 +11,9 @@ from streams.audit.explain import document, explain, tell
 from streams.audit.explain.explanation import _start
 from streams.audit.explain.requests import find
 from streams.audit.recording import MemoryRecording
-from streams.errors import ConfigError, NotReplayable
+from streams.errors import CheckpointWrong, ConfigError, NotReplayable
 from streams.wire import decode_journal, partition_for
-from tests.checkpointed import ends_of_steps, take
+from tests.checkpointed import ends_of_steps, take, take_forged
 from tests.recorded import record
 
 
@@ -63,6 +63,15 @@ def test_from_a_checkpoint_it_is_the_same_explanation() -> None:
     assert document(explain(recording.replaced({("journal", shard): kept}), run_id, tenant=tenant)) == document(whole)
     with pytest.raises(NotReplayable):
         explain(recorded().replaced({("journal", shard): kept}), run_id, tenant=tenant)
+
+
+def test_nothing_is_explained_from_a_checkpoint_that_the_journal_contradicts() -> None:
+    run_id, tenant, shard = late()
+    whole = explain(recorded(), run_id, tenant=tenant)
+    assert whole.life is not None
+    forged = take_forged(recorded(), shard, ends_of_steps(recorded(), shard)[whole.life.accepted.step - 10])
+    with pytest.raises(CheckpointWrong, match="the journal says"):
+        explain(forged, run_id, tenant=tenant)
 
 
 def test_a_checkpoint_that_knows_the_run_is_too_late_whatever_its_time() -> None:

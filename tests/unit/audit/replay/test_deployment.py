@@ -14,7 +14,7 @@ from streams.audit.replay import ReplayOptions, ShardOutcome, replay_shard, repl
 from streams.audit.replay.deployment import _Ending, _Worker
 from streams.core.version import VERSION
 from streams.errors import ExportDamaged
-from tests.checkpointed import ends_of_steps, take
+from tests.checkpointed import ends_of_steps, take, take_forged
 from tests.unit.audit.replay.played import SHARD, entries, recorded
 from tests.unit.audit.verify.tampering import altered, mended
 
@@ -126,6 +126,21 @@ def test_a_forged_checkpoint_is_not_begun_with() -> None:
     assert outcome.refused is not None
     assert "the checkpoint of shard 0 after step 20" in outcome.refused
     assert outcome.steps == 0
+
+
+def test_a_checkpoint_that_somebody_made_fit_itself_does_not_fit_the_journal() -> None:
+    forged = take_forged(recorded(), SHARD, ends_of_steps(recorded(), SHARD)[19])
+    outcome = replay_shard(forged, SHARD, ReplayOptions(from_checkpoint=True), unheard)
+    assert "the journal says" in (outcome.refused or "")
+    assert outcome.steps == 0
+
+
+def test_where_the_journal_no_longer_tells_a_checkpoint_is_not_proved() -> None:
+    recording, _ = with_checkpoints(20)
+    later = recording.replaced({("journal", SHARD): [*recording.read("journal", SHARD)][20:]})
+    outcome = replay_shard(later, SHARD, ReplayOptions(from_checkpoint=True), unheard)
+    assert outcome.equal
+    assert not outcome.proved
 
 
 def test_a_shard_ends_soon_once_another_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,13 @@ import pytest
 
 from streams.audit.recording import MemoryRecording
 from streams.audit.replay import ShardReplay
+from streams.core import reasons
 from streams.core.version import VERSION
 from streams.errors import NotReplayable
 from streams.rows import POSITIONS, PositionsRecord, decode, encode_key
 from streams.wire import JournalEntry
 from tests.unit.audit.replay.played import SHARD, diverges, entries, first_step, recorded
+from tests.unit.audit.verify.narrow import narrow
 from tests.unit.audit.verify.tampering import altered, doubled, dropped, mended, swapped
 
 Step = dict[str, Any]
@@ -38,6 +40,17 @@ def test_every_step_of_every_shard_comes_out_as_recorded(seed: int) -> None:
         for entry, *_ in steps:
             seen.update(kind for kind in _KINDS if getattr(entry, kind))
     assert all(seen[kind] for kind in [*_KINDS, "inputs"]), f"the recording has everything that a step can have: {seen}"
+
+
+def test_what_is_too_large_for_the_topics_is_refused_again() -> None:
+    """At the door, of which the core knows nothing, and of what was let in before the topics took less."""
+    recording = narrow()
+    told = entries(recording)
+    assert any(each.reason == reasons.TOO_LARGE for entry in told for each in entry.rejections)
+    assert any(entry.undeliverable for entry in told)
+    replay = ShardReplay(recording, SHARD)
+    assert [step.entry for step in replay] == told
+    assert replay.divergence is None
 
 
 _KINDS = ("takeover", "decisions", "settlements", "rejections", "policies", "revokes", "unread")
