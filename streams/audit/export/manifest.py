@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from errno import EINVAL
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 import msgspec
@@ -20,8 +22,13 @@ WHAT: Final = (
 PIECE_BYTES: Final = 65_536  # of a file have a checksum of their own, so that damage has a place
 # A bound on what a file can cost the memory of its reader: the largest record, with each byte escaped, and then some.
 MAX_TEXT_BYTES: Final = 160 * 1024 * 1024
+_FRAME_BYTES: Final = 1_024  # of gzip, at most, beside a thousandth of what cannot be compressed
 
-_NAME: Final = re.compile(r"[a-z]+-\d{1,6}-\d{1,6}\.ndjson\.gz")
+_MAX_MANIFEST_BYTES: Final = 256 * 1024 * 1024  # a million files
+_MAX_SHARDS: Final = 100_000  # more than any Kafka has partitions of a topic
+
+_NAME: Final = re.compile(r"[a-z]+-[0-9]{1,6}-[0-9]{1,6}\.ndjson\.gz")
+_BY_SHARD: Final = ("requests", "completions", "journal", "state")  # each has a partition for each shard
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,6 +70,17 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partitions: list[Partition]
 
 
+def read_regular(path: Path, most: int) -> bytes:
+    """Return what a file holds, and one byte more than `most` at most: whoever made it can make it any size.
+
+    Raises `OSError`, also for what is no regular file: a pipe would be waited for, a device read without end.
+    """
+    if not S_ISREG(path.stat().st_mode):
+        raise OSError(EINVAL, "no regular file", str(path))
+    with path.open("rb") as file:
+        return file.read(most + 1)
+
+
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write it, for people too."""
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
@@ -73,9 +91,11 @@ def read_manifest(directory: Path) -> Manifest:
     """Read it, and see that it can be true. Raises `ConfigError`."""
     path = directory / MANIFEST
     try:
-        data = path.read_bytes()
+        data = read_regular(path, _MAX_MANIFEST_BYTES)
     except OSError as error:
         raise ConfigError(f"is no export of `fairstream audit export`: {error}", source=str(directory)) from error
+    if len(data) > _MAX_MANIFEST_BYTES:
+        raise ConfigError(f"is no manifest: it has more than {_MAX_MANIFEST_BYTES} bytes", source=str(path))
     try:
         found = msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
@@ -108,17 +128,27 @@ def _problem(manifest: Manifest) -> str | None:
     # Counted, not listed: a count may be any number.
     if not known or not len(places) == len(manifest.partitions) == sum(manifest.topics.values()):
         return "does not list each partition of its topics once"
-    for partition in manifest.partitions:
-        where = f"{partition.topic} {partition.partition}"
-        end = partition.first
-        for file in partition.files:
-            if not _NAME.fullmatch(file.name):
-                return f"{where}: names a file that no export has: {file.name!r}"
-            if not end <= file.first <= file.last < partition.next:
-                return f"{where}: its files do not follow each other: {file.name!r}"
-            if not 0 < file.records <= file.last - file.first + 1:
-                return f"{where}: {file.name!r} cannot hold {file.records} records"
-            if not 0 < file.text_bytes <= MAX_TEXT_BYTES:
-                return f"{where}: {file.name!r} cannot be unpacked to {file.text_bytes} bytes"
-            end = file.last + 1
+    shards = manifest.shards
+    if not 0 < shards <= _MAX_SHARDS or any(manifest.topics.get(topic, shards) != shards for topic in _BY_SHARD):
+        return f"cannot be of {shards} shards"
+    return next(filter(None, map(_problem_of, manifest.partitions)), None)
+
+
+def _problem_of(partition: Partition) -> str | None:
+    where = f"{partition.topic} {partition.partition}"
+    end = partition.first
+    if not 0 <= end <= partition.next:
+        return f"{where}: cannot begin at {end} and end before {partition.next}"
+    for file in partition.files:
+        if not _NAME.fullmatch(file.name) or not file.name.startswith(f"{partition.topic}-{partition.partition}-"):
+            return f"{where}: names a file that no export has: {file.name!r}"
+        if not end <= file.first <= file.last < partition.next:
+            return f"{where}: its files do not follow each other: {file.name!r}"
+        if not 0 < file.records <= file.last - file.first + 1:
+            return f"{where}: {file.name!r} cannot hold {file.records} records"
+        if not 0 < file.text_bytes <= MAX_TEXT_BYTES:
+            return f"{where}: {file.name!r} cannot be unpacked to {file.text_bytes} bytes"
+        if not 0 < file.bytes <= file.text_bytes + file.text_bytes // 1_000 + _FRAME_BYTES:
+            return f"{where}: {file.name!r} cannot have {file.bytes} bytes"
+        end = file.last + 1
     return None

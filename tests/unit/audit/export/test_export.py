@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -163,6 +164,27 @@ def test_a_file_that_is_cut_longer_or_gone(journal: Path) -> None:
         read(journal)
 
 
+@pytest.mark.parametrize("name", [MANIFEST, "journal-0-0.ndjson.gz"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_not_read(journal: Path, name: str, make: Callable[[Path], object]) -> None:
+    """A pipe would be waited for, a device read without end."""
+    path = journal.parent / name
+    path.unlink()
+    make(path)
+    with pytest.raises((ConfigError, ExportDamaged), match="no regular file"):
+        read(journal)
+
+
+def test_no_more_is_read_of_a_file_than_the_manifest_says(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 1 << 36
+    os.truncate(journal, size)
+    with pytest.raises(ExportDamaged, match=f"has {size} bytes, and the manifest says"):
+        read(journal)
+    monkeypatch.setattr("streams.audit.export.manifest._MAX_MANIFEST_BYTES", 1_000)
+    with pytest.raises(ConfigError, match="more than 1000 bytes"):
+        read(journal)
+
+
 def test_files_that_nobody_asks_for_are_not_read(journal: Path) -> None:
     journal.unlink()
     assert [*ExportedRecording(journal.parent).read("journal", 1)] == recorded().topics["journal", 1]
@@ -228,6 +250,10 @@ def test_a_file_that_unpacks_to_more_than_it_says_is_not_unpacked(journal: Path)
     ("change", "why"),
     [
         ({"name": "../../secret-0-0.ndjson.gz"}, "names a file that no export has"),
+        ({"name": "journal-1-0.ndjson.gz"}, "names a file that no export has"),
+        ({"name": "requests-0-0.ndjson.gz"}, "names a file that no export has"),
+        ({"bytes": 10**12}, "cannot have 1000000000000 bytes"),
+        ({"bytes": 0}, "cannot have 0 bytes"),
         ({"first": 10**9}, "its files do not follow each other"),
         ({"records": 10**9}, "cannot hold 1000000000 records"),
         ({"records": 0}, "cannot hold 0 records"),
@@ -240,6 +266,9 @@ def test_a_manifest_that_cannot_be_true_is_refused(journal: Path, change: dict[s
         ExportedRecording(journal.parent)
 
 
+NO_COUNTS = (0, -3, 1, 3, 10**18)  # of the shards of a recording that has two
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -248,6 +277,12 @@ def test_a_manifest_that_cannot_be_true_is_refused(journal: Path, change: dict[s
         (lambda manifest: manifest["partitions"].pop(), "does not list each partition of its topics once"),
         (lambda manifest: manifest["topics"].update(requests=10**12), "does not list each partition"),
         (lambda manifest: manifest.pop("shards"), "is no manifest"),
+        *(
+            (lambda manifest, shards=shards: manifest.update(shards=shards), f"cannot be of {shards} shards")
+            for shards in NO_COUNTS
+        ),
+        (lambda manifest: manifest["partitions"][2].update(first=-1), "cannot begin at -1"),
+        (lambda manifest: manifest["partitions"][2].update(next=-1), "and end before -1"),
     ],
 )
 def test_nor_is_one_that_is_not_ours(journal: Path, change: Callable[[dict[str, Any]], object], why: str) -> None:
