@@ -8,6 +8,9 @@ on each pair follows how far off each may be, with f for weights and F for their
 
     B_ij  =  Q + (E + K_i D) / f_i + (E + K_j D) / f_j
 
+and another Q if one of the two is new: everybody else may be visited twice before its first visit (`streams.core`).
+Who has had no decision yet since it has something ready counts as new: whether its place was forgotten is not known.
+
 Nothing is guessed: who is further off was not served by its weight. An interval is judged once it is known what its
 attempts have cost, and what the heads cost that its contenders waited with at its end.
 
@@ -39,6 +42,7 @@ class Contender:
     flow: Flow
     weight: int
     peak: int
+    new: bool  # its first visit may have been in the interval, or is yet to come
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +164,8 @@ class Shares:
                 continue
             interval.weights[name] = flow.tenant.rules.weight
             if flow.ready and flow.busy_since_ms < interval.from_ms:
-                interval.contenders[name] = Contender(flow, flow.tenant.rules.weight, flow.peak)
+                new = flow.stretch is None or flow.stretch.begin_ms >= interval.from_ms
+                interval.contenders[name] = Contender(flow, flow.tenant.rules.weight, flow.peak, new)
                 interval.heads.add(name)
                 flow.due.append(interval)
         self._judge(interval)
@@ -224,7 +229,8 @@ def _allowed(one: Contender, interval: Interval, whole: int) -> Fraction:
     """Return how far off a contender may be, tokens. O(contenders)."""
     slack = Fraction(interval.figures.allowance(one.peak), one.weight)
     bounds = sum(
-        each.weight * (interval.quantum + slack + Fraction(interval.figures.allowance(each.peak), each.weight))
+        each.weight * ((2 if one.new or each.new else 1) * interval.quantum + slack)
+        + interval.figures.allowance(each.peak)
         for each in interval.contenders.values()
         if each is not one
     )

@@ -69,7 +69,8 @@ class Stretch:
 
     flow: Flow
     weight: int
-    base: int  # V at its begin
+    begin_ms: int  # the time of its first decision
+    base: int  # V then
     round: int  # of the last decision
     deficit: int  # after it, less what was charged since
     served: int = 0  # tokens charged since the begin
@@ -118,7 +119,7 @@ class Stretches:
             # What it comes in with may stem from errors that the figures don't know any more.
             figures.largest = max(figures.largest, decision.deficit_before)
             base = (policy.quantum * decision.round << _BITS) - (decision.deficit_before << _BITS) // weight
-            flow.stretch = Stretch(flow, weight, base, decision.round, decision.deficit_before)
+            flow.stretch = Stretch(flow, weight, self._books.now_ms, base, decision.round, decision.deficit_before)
             return
         self._continues(stretch, decision, step, policy.quantum * weight)
         self._in_bound(stretch, step, policy.quantum)
