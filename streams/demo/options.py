@@ -28,4 +28,6 @@ class DemoOptions:
         if self.story not in _STORIES:
             raise ConfigError(f"must be one of {', '.join(_STORIES)}", field="story", value=self.story)
         if self.export is not None and self.export.exists() and (self.export.is_file() or any(self.export.iterdir())):
-            raise ConfigError("is not empty; name a directory that is not there yet", field="export", value=self.export)
+            raise ConfigError(
+                "is not empty; name a directory that is not there yet", field="export", value=str(self.export)
+            )

@@ -93,7 +93,9 @@ def read_manifest(directory: Path) -> Manifest:
     try:
         data = read_regular(path, _MAX_MANIFEST_BYTES)
     except OSError as error:
-        raise ConfigError(f"is no export of `fairstream audit export`: {error}", source=str(directory)) from error
+        raise ConfigError(
+            f"is no export of `fairstream audit export`: {_missing(error)}", source=str(directory)
+        ) from error
     if len(data) > _MAX_MANIFEST_BYTES:
         raise ConfigError(f"is no manifest: it has more than {_MAX_MANIFEST_BYTES} bytes", source=str(path))
     try:
@@ -109,6 +111,15 @@ def read_manifest(directory: Path) -> Manifest:
     if problem is not None:
         raise ConfigError(problem, source=str(path))
     return found
+
+
+def _missing(error: OSError) -> str:
+    if isinstance(error, NotADirectoryError):
+        return "it is no directory"
+    if isinstance(error, FileNotFoundError):
+        where = Path(error.filename).parent
+        return f"it has no {MANIFEST}" if where.is_dir() else "there is no such directory"
+    return str(error)
 
 
 def _format(data: bytes) -> object:

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -38,36 +39,50 @@ def export(
     Without a `window` everything is taken. `topics` that the deployment does not have are left out.
 
     Raises:
-        ConfigError: there is something already, or a topic's name is none.
+        ConfigError: there is something already, it cannot be written, or a topic's name is none.
     """
     unknown = [topic for topic in topics if topic not in TOPICS]
     if unknown:
         raise ConfigError(f"export some of {', '.join(TOPICS)}", field="topics", value=unknown[0])
-    _refuse_full(directory)
-    partial = directory.with_name(f".{directory.name}.partial-{os.getpid()}")
-    partial.mkdir(parents=True)
-    try:
-        found = [topic for topic in TOPICS if topic in topics and recording.partitions(topic)]
-        taken = window or Window(recording)
-        partitions = [
-            each
-            for topic in found
-            if taken.includes(topic)
-            for each in _topic(recording, partial, topic, taken, progress)
-        ]
-        manifest = _manifest(recording, taken, partitions, now_ms)
-        write_manifest(partial, manifest)
+    with _refused(directory):
         _refuse_full(directory)
-        partial.rename(directory)
-    except BaseException:
-        shutil.rmtree(partial)
-        raise
+        partial = directory.with_name(f".{directory.name}.partial-{os.getpid()}")
+        partial.mkdir(parents=True)
+        try:
+            found = [topic for topic in TOPICS if topic in topics and recording.partitions(topic)]
+            taken = window or Window(recording)
+            partitions = [
+                each
+                for topic in found
+                if taken.includes(topic)
+                for each in _topic(recording, partial, topic, taken, progress)
+            ]
+            manifest = _manifest(recording, taken, partitions, now_ms)
+            write_manifest(partial, manifest)
+            _refuse_full(directory)
+            partial.rename(directory)
+        except BaseException:
+            shutil.rmtree(partial)
+            raise
     return manifest
 
 
+@contextmanager
+def _refused(directory: Path) -> Iterator[None]:
+    """Turn a directory that takes no file (no right, no room) into a `ConfigError`."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error}", field="directory", value=str(directory)) from error
+
+
 def _refuse_full(directory: Path) -> None:
+    if not directory.name:  # "." would be taken away from under the shell that stands in it
+        raise ConfigError("name a directory that is not there yet", field="directory", value=str(directory))
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise ConfigError("is not empty; name a directory that is not there yet", field="directory", value=directory)
+        raise ConfigError(
+            "is not empty; name a directory that is not there yet", field="directory", value=str(directory)
+        )
 
 
 def _topic(recording: Recording, folder: Path, topic: str, window: Window, progress: Progress) -> Iterator[Partition]:

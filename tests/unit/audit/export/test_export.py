@@ -7,6 +7,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from streams.audit.export import TOPICS, ExportedRecording, files
 from streams.audit.export import export as write
+from streams.audit.export.files import FileWriter
 from streams.audit.export.manifest import MANIFEST, Manifest
 from streams.audit.recording import MemoryRecording, Rec
 from streams.audit.replay import ReplayOptions, replay_shards
@@ -91,7 +93,7 @@ def test_a_topic_that_there_is_not(directory: Path) -> None:
 @pytest.mark.parametrize("make", [lambda path: path.write_text(""), lambda path: (path / "x").mkdir(parents=True)])
 def test_nothing_is_written_over(directory: Path, make: Callable[[Path], object]) -> None:
     make(directory)
-    with pytest.raises(ConfigError, match="directory: is not empty"):
+    with pytest.raises(ConfigError, match=r"directory: is not empty; .* \(got '[^']*export'\)"):
         export(recorded(), directory)
     assert [path.name for path in directory.parent.iterdir()] == ["export"]
 
@@ -100,6 +102,28 @@ def test_an_empty_directory_is_used(directory: Path) -> None:
     directory.mkdir()
     export(recorded(), directory)
     assert ExportedRecording(directory).shards == 2
+
+
+def test_where_nothing_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"directory: cannot be written: .* \(got '.*/file/export'\)"):
+        export(recorded(), tmp_path / "file" / "export")
+
+
+def test_not_into_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"directory: name a directory that is not there yet \(got '\.'\)"):
+        export(recorded(), Path())
+
+
+def test_no_room_is_told_and_leaves_nothing(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(_writer: FileWriter, _record: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(FileWriter, "write", write)
+    with pytest.raises(ConfigError, match=r"directory: cannot be written: .*No space left on device"):
+        export(recorded(), directory)
+    assert not [*directory.parent.iterdir()]
 
 
 def test_an_export_that_fails_leaves_nothing(directory: Path) -> None:
@@ -295,8 +319,15 @@ def test_nor_is_one_that_is_not_ours(journal: Path, change: Callable[[dict[str, 
 
 
 def test_no_directory_no_manifest(tmp_path: Path) -> None:
-    for directory in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(ConfigError, match="is no export"):
+    file = tmp_path / "file"
+    file.write_text("")
+    given = {
+        tmp_path: "it has no manifest.json",
+        tmp_path / "nowhere": "there is no such directory",
+        file: "it is no directory",
+    }
+    for directory, why in given.items():
+        with pytest.raises(ConfigError, match=f"is no export of `fairstream audit export`: {why}$"):
             ExportedRecording(directory)
     (tmp_path / MANIFEST).write_text("[")
     with pytest.raises(ConfigError, match="is no manifest"):
