@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from streams.core import counts
 from streams.core.effects import Effects
 from streams.core.records import (
     EndedRecord,
@@ -24,18 +23,6 @@ from streams.core.records import (
     key_of,
 )
 from streams.core.shard import Shard
-
-# How a run may end, each counted once, by the step that ends it.
-ENDS = (
-    counts.SUCCEEDED,
-    counts.FAILED,
-    counts.CANCELLED,
-    counts.EXPIRED,
-    counts.DEAD_LETTERED,
-    counts.DROPPED,
-    counts.REMOVED,
-    counts.UNDELIVERABLE,
-)
 
 KINDS = (
     ShardRecord,

@@ -10,6 +10,7 @@ import typer
 
 from streams.cli import options
 from streams.cli.output import say_json
+from streams.cli.tables import plain_table
 from streams.errors import visible
 
 if TYPE_CHECKING:
@@ -94,18 +95,8 @@ def _tables(seen: Overview) -> Group:
     return Group(_shards(seen), "", _classes(seen), "", _tenants(seen))
 
 
-def _table(title: str, left: str, *right: str) -> Table:
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column(left)
-    for name in right:
-        table.add_column(name, justify="right")
-    return table
-
-
 def _shards(seen: Overview) -> Table:
-    shards = _table(
+    shards = plain_table(
         "shards",
         "shard",
         "in flight",
@@ -135,7 +126,7 @@ def _shards(seen: Overview) -> Table:
 
 
 def _classes(seen: Overview) -> Table:
-    classes = _table(
+    classes = plain_table(
         "classes (gap and bound in tokens per weight)",
         *("class", "shard", "stated", "observed", "queued", "active", "capped", "known", "gap", "bound"),
     )
@@ -156,7 +147,7 @@ def _classes(seen: Overview) -> Table:
 
 
 def _tenants(seen: Overview) -> Table:
-    tenants = _table(
+    tenants = plain_table(
         "tenants (runs / tokens)",
         *("tenant", "class", "plan, group", "weight", "stated", "observed", "queued", "waits for", "in flight"),
         *("deficit", "spent", "spent/estimated", "off by", "oldest"),

@@ -22,3 +22,6 @@ REVOKED: Final = "revoked"
 LATE: Final = "late"  # reports on attempts that were given up but are still known: charged once
 UNKNOWN: Final = "unknown"  # reports on attempts nobody knows (any more): dropped
 UNREPORTED: Final = "unreported"  # settled at the estimate since the worker named no usage
+
+# How a run that was accepted may end: each is counted once, by the step that ends it.
+ENDS: Final = (SUCCEEDED, FAILED, CANCELLED, EXPIRED, DEAD_LETTERED, DROPPED, REMOVED, UNDELIVERABLE)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from streams.core import counts, reasons
 from streams.core.effects import Dispatch, Effects, Settlement
 from streams.core.inputs import Input, Submit
-from tests.assertions import ENDS
 
 AFTER_ADMISSION = (reasons.EXPIRED, reasons.DEAD_LETTERED)
 
@@ -54,7 +53,7 @@ class Books:
     @property
     def open_runs(self) -> int:
         """Return how many accepted runs have not ended, by the counters."""
-        return self.counts[counts.ACCEPTED] - sum(self.counts[end] for end in ENDS)
+        return self.counts[counts.ACCEPTED] - sum(self.counts[end] for end in counts.ENDS)
 
     @property
     def spent(self) -> int:

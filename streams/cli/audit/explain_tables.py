@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from streams.audit.explain import parts
 from streams.audit.explain.words import moment, percent, span
+from streams.cli.tables import plain_table
 from streams.errors import visible
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from streams.audit.explain.life import Life
 
 _SERVED: Final = 15  # tenants
@@ -25,18 +27,10 @@ def tables(life: Life) -> Group:
     return Group(*(each for table in found for each in ("", table)))
 
 
-def _table(title: str, left: str, *right: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column(left)
-    for name in right:
-        table.add_column(name, justify="right")
-    return table
-
-
 def _time(life: Life) -> Table:
     divided = life.divided
     whole = sum(divided.values())
-    table = _table("where the time went", "part", "ms", "share")
+    table = plain_table("where the time went", "part", "ms", "share")
     table.add_column("")
     for part, ms in divided.items():
         what = parts.WORDS[part] if part in parts.WORK else f"waited {parts.WORDS[part]}"
@@ -46,7 +40,7 @@ def _time(life: Life) -> Table:
 
 
 def _attempts(life: Life) -> Table:
-    table = _table(
+    table = plain_table(
         "attempts (tokens)",
         *(
             "attempt",
@@ -82,7 +76,7 @@ def _attempts(life: Life) -> Table:
 
 
 def _served(life: Life) -> Table:
-    table = _table(
+    table = plain_table(
         "served while it waited (tokens; weight, share and queue as they were when it came)",
         *("tenant", "class", "weight", "stated", "got", "runs", "tokens", "corrected", "rounds", "queued", "deficit"),
     )
@@ -108,7 +102,7 @@ def _served(life: Life) -> Table:
 
 
 def _stood(life: Life) -> Table:
-    table = _table(
+    table = plain_table(
         "how its tenant stood", "after", "step", "waits for", "runs ahead", "deficit", "round", "its runs", "shard's"
     )
     points = life.curve.points

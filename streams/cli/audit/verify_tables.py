@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from streams.audit.verify import Problem
+from streams.cli.tables import plain_table
 from streams.errors import visible
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from streams.audit.verify import Report
     from streams.audit.verify.intervals import Share
 
@@ -28,16 +30,8 @@ def tables(report: Report) -> Group:
     return Group(*spaced)
 
 
-def _table(title: str, left: str, *right: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column(left)
-    for name in right:
-        table.add_column(name, justify="right")
-    return table
-
-
 def _problems(report: Report) -> Table:
-    table = _table("problems", "check", "shard", "step")
+    table = plain_table("problems", "check", "shard", "step")
     table.add_column("where")
     table.add_column("what is wrong")
     for each in report.problems:
@@ -54,7 +48,7 @@ def _where(problem: Problem) -> str:
 
 
 def _looked_at(report: Report) -> Table:
-    table = _table("looked at", "what", "number")
+    table = plain_table("looked at", "what", "number")
     for name, number in report.looked_at.items():
         table.add_row(name, f"{number:,}")
     return table
@@ -66,7 +60,7 @@ def _shares(report: Report) -> Table:
         whole[each.class_] = whole.get(each.class_, 0) + each.observed
     largest = sorted(report.shares, key=lambda each: (-each.observed, each.class_, each.tenant))[:_SHARES]
     more = f"; the {_SHARES} largest of {len(report.shares):,}" if len(report.shares) > _SHARES else ""
-    table = _table(
+    table = plain_table(
         f"shares (tokens at true cost{more})",
         *("tenant", "class", "weight", "observed", "share", "stated", "contended", "off by", "allowed"),
     )
@@ -83,7 +77,7 @@ def _share(share: Share, whole: int) -> tuple[str, ...]:
 
 
 def _gaps(report: Report) -> Table:
-    table = _table(
+    table = plain_table(
         "nearest to its bound (tokens per weight)", "class", "shard", "step", "ahead", "behind", "gap", "bound"
     )
     for shard, pair in report.widest:

@@ -35,18 +35,6 @@ from streams.wire import Assignment, decode_dispatch, decode_rejection, decode_r
 
 _PPM: Final = 1_000_000
 
-# How a run may end, each counted once, by the step that ends it.
-_ENDS: Final = (
-    counts.SUCCEEDED,
-    counts.FAILED,
-    counts.CANCELLED,
-    counts.EXPIRED,
-    counts.DEAD_LETTERED,
-    counts.DROPPED,
-    counts.REMOVED,
-    counts.UNDELIVERABLE,
-)
-
 
 class Witness:
     """Of one deployment."""
@@ -109,7 +97,7 @@ class Witness:
                     raise Violation(f"{where}: {row} is left")
                 if isinstance(row, FlowRecord) and row.charged != row.actual:
                     raise Violation(f"{where}: {row.tenant} was charged {row.charged} and spent {row.actual}")
-            ended = {name: ledger.counts[name] for name in _ENDS if ledger.counts[name]}
+            ended = {name: ledger.counts[name] for name in counts.ENDS if ledger.counts[name]}
             if ledger.counts[counts.ACCEPTED] != sum(ended.values()):
                 raise Violation(f"{where}: {ledger.counts[counts.ACCEPTED]} were accepted, and ended {ended}")
             answers = ledger.counts[counts.ACCEPTED] + ledger.counts[counts.REFUSED]

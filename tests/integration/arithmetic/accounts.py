@@ -9,7 +9,6 @@ from streams.core import counts
 from streams.core.inputs import FAILED, SUCCEEDED
 from streams.core.outcomes import LOST
 from streams.core.records import FlightRecord, FlowRecord, RingRecord, RunRecord
-from tests.assertions import ENDS
 from tests.integration.arithmetic.evidence import Evidence
 
 
@@ -19,7 +18,10 @@ def runs_conserved(evidence: Evidence) -> Iterator[str]:
         counted: Counter[str] = Counter()
         for entry in entries:
             counted.update(entry.counts)
-        ended, left = {name: counted[name] for name in ENDS if counted[name]}, len(evidence.rows_of(shard, RunRecord))
+        ended, left = (
+            {name: counted[name] for name in counts.ENDS if counted[name]},
+            len(evidence.rows_of(shard, RunRecord)),
+        )
         if counted[counts.ACCEPTED] != sum(ended.values()) + left:
             yield f"shard {shard}: {counted[counts.ACCEPTED]} runs were accepted, {left} are left, and ended {ended}"
 
