@@ -215,7 +215,7 @@ MUTANTS: dict[str, Mutant] = {
         "return tokens if tokens > least else least, True",
         "return tokens, True",
         f"{OUTCOMES}::test_a_run_that_spent_nothing_is_charged_the_minimum",
-        f"{SHARES}[0-a flood of runs that report no cost]",
+        f"{SHARES}[0-no-usage]",
     ),
     # The memory of costs.
     "histories: those in use are forgotten as the others are": one(

@@ -53,6 +53,10 @@ def broken(text: str, mutant: Mutant) -> str:
     return text
 
 
+def _named() -> list[str]:
+    return sorted({test for mutant in MUTANTS.values() for test in mutant.tests})
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_can_be_made(name: str) -> None:
     """In a moment: whoever moves a rule need not wait for the tests below to hear of it."""
@@ -60,10 +64,15 @@ def test_a_mutant_can_be_made(name: str) -> None:
     compile(broken(path.read_text(), MUTANTS[name]), path, "exec")
 
 
+def test_the_tests_that_mutants_name_are_there() -> None:
+    """In seconds: a test that has another name now would be missed by the slow tests alone."""
+    done = run(ROOT, ["--collect-only", *_named()])
+    assert done.returncode == PASSED, done.stdout
+
+
 @pytest.mark.slow
 def test_the_copy_is_sound(copy: Path) -> None:
-    tests = sorted({test for mutant in MUTANTS.values() for test in mutant.tests})
-    done = run(copy, tests)
+    done = run(copy, _named())
     assert done.returncode == PASSED, done.stdout
 
 
