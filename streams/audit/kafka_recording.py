@@ -33,9 +33,10 @@ class KafkaRecording:
             Unavailable: Kafka does not answer.
         """
         self._kafka: Final = kafka
-        with mapped_errors("looking at the topics"), open_reader(kafka, f"{kafka.prefix}auditor") as consumer:
+        doing = f"asking {kafka.servers} for its topics"
+        with mapped_errors(doing), open_reader(kafka, f"{kafka.prefix}auditor") as consumer:
             found = first_answer(
-                kafka, consumer, lambda timeout_s: consumer.list_topics(timeout=timeout_s), _ASK_S, "asking Kafka"
+                kafka, consumer, lambda timeout_s: consumer.list_topics(timeout=timeout_s), _ASK_S, doing
             )
         self._partitions: Final = {name: len(topic.partitions) for name, topic in found.topics.items()}
         for topic in ("requests", "journal"):

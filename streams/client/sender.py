@@ -59,7 +59,7 @@ def make_producer(kafka: KafkaSettings, *, report_success: bool) -> ProducerLike
 
 def check_topic(kafka: KafkaSettings, producer: ProducerLike, topic: str, timeout_s: float) -> None:
     """Raise `Unavailable` if Kafka does not answer within `timeout_s`, `ConfigError` if it has no such topic for us."""
-    doing = "looking for the topics"
+    doing = f"asking {kafka.servers} for its topics"
     with mapped_errors(doing):
         found = first_answer(
             kafka, producer, lambda slice_s: producer.list_topics(timeout=slice_s), timeout_s, doing

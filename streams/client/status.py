@@ -10,8 +10,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from streams import clock
 from streams.client.polling import raise_unless_passing
-from streams.errors import BadRecord, Unavailable
-from streams.kafka import KafkaSettings, first_answer, from_exception, mapped_errors
+from streams.errors import BadRecord, ConfigError, Unavailable
+from streams.kafka import NO_SUCH_TOPIC, KafkaSettings, first_answer, from_exception, mapped_errors
 from streams.wire import decode_status
 
 if TYPE_CHECKING:
@@ -71,9 +71,12 @@ class StatusReader:
 
         Raises `Unavailable` if the end is not reached within `timeout_s`, `ConfigError` if there is no such topic.
         """
-        with mapped_errors(_DOING):  # an absent Kafka is told sooner so
+        doing = f"asking {self._kafka.servers} for its topics"
+        with mapped_errors(doing):  # an absent Kafka is told sooner so
             ask = partial(self._consumer.list_topics, None)
-            first_answer(self._kafka, self._consumer, ask, min(timeout_s, _ANSWER_S), _DOING)
+            found = first_answer(self._kafka, self._consumer, ask, min(timeout_s, _ANSWER_S), doing).topics
+        if self._kafka.topics.status not in found:
+            raise ConfigError(NO_SUCH_TOPIC, field=self._kafka.topics.status)
         end = clock.monotonic() + timeout_s
         while clock.monotonic() < end:
             if self._read_some():
