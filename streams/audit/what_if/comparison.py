@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams.audit.what_if.model import play_fifo, play_policies
-from streams.simulate.backlog import contest_in, find_contest
+from streams.simulate.backlog import Interval, contest_in, find_contest
 from streams.simulate.report import Share, jain, makespan_ms, shares
 from streams.simulate.waits import Waits, percentile, waits
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from streams.simulate.pool import Played, Served
     from streams.simulate.workload import Arrival
 
+_PAIR: Final = 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
@@ -33,10 +36,16 @@ class Side:
     tokens: Mapping[str, int]  # of the same
     shares: Mapping[str, Share]  # of the interval of the contest that happened; empty if there was none
     stated: bool  # whether `shares` say what is stated: between classes, and in groups, weights alone do not
-    jain: Fraction | None  # Jain's index of what those backlogged in all of it got for their weight; None: nobody was
+    backlogged: tuple[str, ...]  # all the time in that interval, in this play
+    jain: Fraction | None  # Jain's index of what these got for their weight; None: they were not `divided`
     makespan_ms: int  # from the first arrival to the last end
     refused: Mapping[str, Mapping[str, int]]  # tenant -> reason -> runs
     waiting: Mapping[str, int]  # tenant -> runs that would never have begun
+
+    @property
+    def divided(self) -> bool:
+        """Whether the interval was divided by weight: where nobody contended all got what they asked for."""
+        return self.stated and len(self.backlogged) >= _PAIR
 
     @property
     def turned_away(self) -> int:
@@ -61,7 +70,7 @@ class WhatIf:
 
     traffic: Traffic
     change: Change
-    contest: Contest | None  # the longest interval in which the same tenants were backlogged all the time
+    contest: Contest | None  # the longest interval in which the same tenants were backlogged, as long as weights held
     happened: Side
     model: Side  # the rules that were in force
     other: Side  # the changed ones
@@ -77,8 +86,8 @@ def compare(traffic: Traffic, change: Change, *, handover_ms: int = 0) -> WhatIf
     Raises `ConfigError` for a change that no shard would take, or that names a tenant of whom nothing is known.
     """
     change.check_names({arrival.tenant for arrival in traffic.arrivals}, traffic.policies)
-    contest = find_contest(traffic.served)
     recorded = traffic.policies
+    contest = _while_weights_held(find_contest(traffic.served), traffic)
     changed = [stated._replace(policy=change.apply(stated.policy)) for stated in recorded]
     other = (play_fifo if change.fifo else play_policies)(traffic, changed, handover_ms)
     happened = _side(traffic.served, contest, recorded)
@@ -93,6 +102,22 @@ def compare(traffic: Traffic, change: Change, *, handover_ms: int = 0) -> WhatIf
         distance=_distance(happened, model),
         handover_ms=handover_ms,
     )
+
+
+def _while_weights_held(contest: Contest | None, traffic: Traffic) -> Contest | None:
+    """Return the longest part of a contest in which nobody's recorded weight changed: a share has one weight."""
+    if contest is None:
+        return None
+    tenants = {arrival.tenant for arrival in traffic.arrivals}
+    changes = [
+        after.at_ms
+        for before, after in pairwise(traffic.policies)
+        if any(before.policy.rules_for(name).weight != after.policy.rules_for(name).weight for name in tenants)
+    ]
+    from_ms, until_ms = contest.interval
+    cuts = [from_ms, *(at_ms for at_ms in changes if from_ms < at_ms < until_ms), until_ms]
+    longest = max((Interval(*part) for part in pairwise(cuts)), key=lambda part: part.length_ms)
+    return contest_in(traffic.served, longest)
 
 
 def _played(played: Played, contest: Contest | None, policies: Sequence[Stated]) -> Side:
@@ -114,6 +139,7 @@ def _side(
         tokens[run.arrival.tenant] += run.arrival.tokens
     parts: dict[str, Share] = {}
     index = None
+    backlogged: tuple[str, ...] = ()
     stated = True
     from_ms = contest.interval.from_ms if contest else 0
     policy = [each.policy for each in policies if each.at_ms <= from_ms][-1]
@@ -121,15 +147,16 @@ def _side(
         own = contest_in(served, contest.interval)
         weights = {tenant: policy.rules_for(tenant).weight for tenant in tokens}
         parts = shares(served, own, weights)
-        stated = _weights_say_all(policy, served)
-        if stated and own.tenants:
-            index = jain([Fraction(parts[name].observed, weights[name]) for name in own.tenants])
+        stated, backlogged = _weights_say_all(policy, served), own.tenants
+        if stated and len(backlogged) >= _PAIR:
+            index = jain([Fraction(parts[name].observed, weights[name]) for name in backlogged])
     return Side(
         policy=policy,
         waits=waits(served),
         tokens=dict(tokens),
         shares=parts,
         stated=stated,
+        backlogged=backlogged,
         jain=index,
         makespan_ms=makespan_ms(served),
         refused=refused or {},

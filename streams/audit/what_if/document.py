@@ -77,6 +77,7 @@ def _change_json(change: Change) -> dict[str, Any]:
 def _side_json(side: Side) -> dict[str, Any]:
     return {
         "makespan_ms": side.makespan_ms,
+        "backlogged": list(side.backlogged),
         "jain_index": None if side.jain is None else float(side.jain),
         "served_runs": sum(waits.runs for waits in side.waits.values()),
         "refused": totals(side.refused),

@@ -78,7 +78,7 @@ def _dots(axes: Axes, found: WhatIf, tenants: Sequence[str], value: Callable[[Si
 
 def _stated(axes: Axes, side: Side, tenants: Sequence[str]) -> None:
     total = sum(share.observed for share in side.shares.values())
-    if side.stated and total:
+    if side.divided and total:
         rows = [row for row, tenant in enumerate(tenants) if tenant in side.shares]
         stated = [100 * side.shares[tenants[row]].stated / total for row in rows]
         axes.scatter(stated, rows, s=110, marker="|", color=INK, label="stated, what if", zorder=1)

@@ -99,10 +99,19 @@ def _notes(found: WhatIf) -> list[str]:
         lines.append(
             f"Shares are of the tokens handed out from {interval.from_ms / 1_000:.1f} s to "
             f"{interval.until_ms / 1_000:.1f} s after the first arrival: the longest time in which the same tenants "
-            f"({visible(', '.join(found.contest.tenants))}) were backlogged all the time, as it happened."
+            f"({visible(', '.join(found.contest.tenants))}) were backlogged all the time, as it happened, and weights "
+            "the same."
         )
+        if not found.other.divided:
+            lines.append(
+                "No share is stated for what if: fewer than two tenants would have been backlogged in all of that "
+                "time, or classes or groups divide, too."
+            )
     if traffic.shards > 1:
-        lines.append(f"The window is divided evenly over {traffic.shards} shards: weights divide what a shard has.")
+        line = f"The window is divided evenly over {traffic.shards} shards: weights divide what a shard has."
+        if found.change.fifo:
+            line += " FIFO has all of it for one queue: no place is idle in one shard while runs wait in another."
+        lines.append(line)
     lines.append(
         f"All was done after {_seconds(found.happened.makespan_ms)} s; in the model after "
         f"{_seconds(found.model.makespan_ms)} s; what if: {_seconds(found.other.makespan_ms)} s."
@@ -161,7 +170,7 @@ def _part(side: Side, tenant: str) -> str:
 
 def _stated(side: Side, tenant: str) -> str:
     total = sum(share.observed for share in side.shares.values())
-    share = side.shares.get(tenant) if side.stated else None
+    share = side.shares.get(tenant) if side.divided else None
     return f"{100 * share.stated / total:.1f} %" if share and total else ""
 
 

@@ -126,6 +126,52 @@ def test_shares_are_stated_by_the_weights_of_each_side() -> None:
     assert found.other.shares["greedy"].weight == 3
 
 
+def test_where_weights_were_changed_shares_are_of_the_longer_part() -> None:
+    """A share has one weight: the one before the change says nothing of what was divided after it."""
+    tape = flooded()
+    heavier = replace(POLICY, tenants={"modest": TenantRules(weight=3)})
+    for turn in range(5):
+        if turn == 1:
+            tape.step(60, policy=heavier)
+        for tenant, run in (("greedy", f"g{turn}"), ("modest", f"m{turn}")):
+            tape.serve_filed(5 + turn * 100, run, tenant=tenant, lasts_ms=90)
+    found = compare(make_traffic(read_record(tape.recording)), Change(quantum=50))
+    assert found.contest is not None
+    assert found.contest.interval == (60, 405), "backlogged from 1 on"
+    assert found.happened.shares["modest"].weight == 3
+
+
+def test_where_weights_stayed_a_change_of_policy_parts_nothing() -> None:
+    tape = flooded()
+    for turn in range(5):
+        if turn == 1:
+            tape.step(60, policy=replace(POLICY, quantum=7))
+        for tenant, run in (("greedy", f"g{turn}"), ("modest", f"m{turn}")):
+            tape.serve_filed(5 + turn * 100, run, tenant=tenant, lasts_ms=90)
+    found = compare(make_traffic(read_record(tape.recording)), Change(quantum=50))
+    assert found.contest is not None
+    assert found.contest.interval == (1, 405)
+
+
+def test_where_nobody_would_have_contended_no_share_is_stated() -> None:
+    """Each would have got what it asked for: that it is what was stated would say nothing."""
+    found = played(Change(window=10))
+    assert found.happened.divided
+    assert (found.other.divided, found.other.jain) == (False, None)
+    assert to_json(found)["what_if"]["backlogged"] == []
+    assert "No share is stated for what if" in shown(found)
+    slower = played(Change(window=1, weights={"greedy": 50}))
+    assert to_json(slower)["what_if"]["backlogged"] == ["greedy", "modest"]
+    assert "No share is stated" not in shown(slower)
+
+
+def test_that_fifo_has_the_window_of_all_shards_is_told() -> None:
+    several = make_traffic(read_record(record(4, ticks=60)))
+    assert "FIFO has all of it for one queue" in shown(compare(several, Change(fifo=True)))
+    assert "FIFO" not in shown(compare(several, Change(window=3)))
+    assert "one queue" not in shown(played(Change(fifo=True)))
+
+
 def test_where_classes_divide_no_share_is_stated() -> None:
     classes = (PriorityClass(name="default"), PriorityClass(name="batch"))
     tape = Tape(replace(POLICY, classes=classes))

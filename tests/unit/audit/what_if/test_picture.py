@@ -41,7 +41,7 @@ def test_the_share_that_is_stated_is_marked(tmp_path: Path) -> None:
     for run in range(3):
         for tenant in ("a", "b"):
             tape.serve_filed(10 + run * 100, f"r{run}", tenant=tenant)
-    draw(compare(make_traffic(read_record(tape.recording)), Change(quantum=50)), tmp_path / "p.svg")
+    draw(compare(make_traffic(read_record(tape.recording)), Change(window=1)), tmp_path / "p.svg")
     text = texts((tmp_path / "p.svg").read_bytes())
     assert "stated, what if" in text
     assert "% of the tokens from 0.0 s to 0.2 s" in text
