@@ -108,7 +108,7 @@ def open_checkpoint(recording: Recording, offset: int, foot: Foot) -> Checkpoint
 
     Raises `CheckpointWrong` if they are not what was written: the number of chunks, or their digest, is another.
     """
-    digest, chunks = Digest(), 0
+    digest, chunks, written = Digest(), 0, 0
     rows: dict[bytes, bytes] = {}
     for record in recording.read(TOPIC, foot.shard, foot.head, offset):
         part = _part(record)
@@ -119,11 +119,14 @@ def open_checkpoint(recording: Recording, offset: int, foot: Foot) -> Checkpoint
         chunks += 1
         for key, value in _pairs(part, record):
             _apply(rows, key, value)
+            written += 1
     found = Checkpoint(foot, offset, positions_of(foot, offset), rows)
     if (chunks, digest.value) != (foot.chunks, foot.digest):
         raise CheckpointWrong(
             f"{found}: its foot says {foot.chunks} chunks of digest {foot.digest}, there are {chunks} of {digest.value}"
         )
+    if written != foot.rows:
+        raise CheckpointWrong(f"{found}: its foot says {foot.rows} rows, there are {written}")
     return found
 
 

@@ -60,10 +60,18 @@ class Chain:
                 yield record, entry, linked and whole
                 self.last, whole = entry, True
 
-    def close(self, positions: PositionsRecord | None, *, at_rest: bool) -> None:
-        """Hold the end against the positions row. `at_rest`: nothing was written while it was read."""
+    def close(self, positions: PositionsRecord | None, *, at_rest: bool, deleted: bool) -> None:
+        """Hold the end against the positions row. `at_rest`: nothing was written while it was read.
+
+        `deleted`: the journal has had records. If none is left, nothing is known of its end.
+        """
         last = self.last
-        if positions is None or not positions.journal or not self.digest:
+        closing = "" if positions is None else positions.journal
+        if at_rest and not closing and last is not None and last.core is not None:
+            self._wrong("chain", last.step, None, "there is no positions row that closes the chain", topic="state")
+        if at_rest and closing and not self.digest and not deleted:
+            self._wrong("chain", None, None, "the positions row closes a chain, and there is no record of it")
+        if positions is None or not closing or not self.digest:
             return
         self._findings.looked_at["chains closed by the positions row"] += 1
         end = None if last is None else last.step

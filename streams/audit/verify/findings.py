@@ -10,7 +10,7 @@ CHECKS: Final = {
     "chain": "each journal record's digest of the one before it, and the positions row's of the last",
     "steps": "step numbers without a gap; epochs and times that never go back; takeovers where the epoch changes",
     "inputs": "the ranges of inputs, one after the other, and every request in them answered",
-    "policies": "the journal's copies of the policies, and the policy topic as far as compaction has left it",
+    "policies": "the journal's copies of the policies, and the policy topic as compaction left it; in force in time",
     "dispatches": "the dispatch topic and the journal's decisions and revocations, and the requests they come from",
     "refusals": "the rejected topic and the journal's refusals, and the records that cannot be used",
     "forwards": "records of another shard's tenant, and their copies on the right partition",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streams.wire import AppliedPolicy, JournalEntry, PolicyChange
 
 _SHOWN: Final = 3  # of the differences between two policies
+_LATE_MS: Final = 60_000  # a scheduler that reads its topics at all knows a policy long before
 
 
 class Policies:
@@ -26,6 +27,8 @@ class Policies:
     def __init__(self, recording: Recording, findings: Findings) -> None:
         self._findings: Final = findings
         self._stated: Final[dict[int, PolicyChange]] = {}
+        self._written_ms: Final[list[tuple[int, int]]] = []  # offset and time of each that can be read, in order
+        self._late: Final[set[tuple[int, int]]] = set()  # shard and offset of what was said to be late
         self._first: Final = recording.bounds("policy", 0)[0]
         for record in recording.read("policy", 0):
             if record.value is None:
@@ -34,6 +37,7 @@ class Policies:
                 self._stated[record.offset] = decode_policy(record.value)
             except BadRecord:
                 continue  # the shards have passed it over as well
+            self._written_ms.append((record.offset, record.timestamp))
 
     def apply(self, entry: JournalEntry, missed: int | None) -> Policy | None:
         """Return the policy in force after a step's policies; None: it is not known.
@@ -59,6 +63,17 @@ class Policies:
             return kept[version].policy
         stated = self._stated.get(version)
         return stated.policy if stated is not None else None
+
+    def hold_time(self, entry: JournalEntry) -> None:
+        """Hold a step against the policies that were stated long before, and were not in force then."""
+        if not self._written_ms or self._written_ms[-1][0] <= entry.policy_version:
+            return
+        for offset, at_ms in self._written_ms:
+            late_ms = entry.now_ms - at_ms
+            if offset > entry.policy_version and late_ms > _LATE_MS and (entry.shard, offset) not in self._late:
+                self._late.add((entry.shard, offset))
+                sentence = f"the policy at offset {offset} is not in force {late_ms / 1000:,.0f} s after it was stated"
+                self._wrong(entry, sentence, offset)
 
     def _compare(self, entry: JournalEntry, kept: AppliedPolicy) -> None:
         """Hold the journal's copy of a policy against the topic's record."""

@@ -97,7 +97,11 @@ class ShardVerifier:
             # A transaction's end may show in one topic a moment later than in another.
             self._state = read_state(self._recording, self.shard)
         last, state = self.chain.last, self._state
-        self.chain.close(state.positions, at_rest=self.at_rest)
+        if state.there:
+            deleted = self._recording.bounds("journal", self.shard)[0] > 0
+            self.chain.close(state.positions, at_rest=self.at_rest, deleted=deleted)
+        else:
+            self._findings.looked_at["shards whose state is not there, to close the chain"] += 1
         for sentence in state.unreadable:
             self._findings.add("rows", self.shard, sentence, topic="state")
         if last is None or state.positions is None or not self.at_rest or state.positions.journal != self.chain.digest:
@@ -127,7 +131,9 @@ class ShardVerifier:
     def _begin(self) -> None:
         """Begin with the first step of a deployment, unless it was begun with another one's rows."""
         self._serving.begin()
-        if any(foot.step == 0 and foot.rows for _, foot in feet(self._recording, self.shard)):
+        # One that claims to be of before all steps, and stands behind others, is no beginning.
+        taken = [foot for _, foot in feet(self._recording, self.shard)]
+        if taken and taken[-1].step == 0 and taken[-1].rows:
             self._lose_track()
         else:
             self._version = BUILT_IN
@@ -154,6 +160,7 @@ class ShardVerifier:
         self._refusals.expect_unusable(told)
         self._tell_time(entry)
         policy = self._put_in_force(entry)
+        self._policies.hold_time(entry)
         self._findings.looked_at["inputs"] += len(inputs.requests) + len(inputs.completions)
         for revoke in entry.revokes:
             self._dispatches.revoked(entry, revoke)

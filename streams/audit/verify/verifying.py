@@ -18,9 +18,11 @@ from streams.audit.verify.policies import Policies
 from streams.audit.verify.refusals import Refusals
 from streams.audit.verify.shard import ShardVerifier
 from streams.audit.verify.stretch import Widest
+from streams.errors import ConfigError
 from streams.wire import topic_names
 
 INTERVAL_MS: Final = 60_000
+_HELD_AGAINST: Final = ("dispatch", "rejected", "policy")  # without it nothing of that would be found wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,9 @@ def verify(
     `progress` is told how many journal records have been followed, after each. Raises what reading raises, and with
     `replay` `NotReplayable` if there is neither the beginning nor a checkpoint to begin with.
     """
+    for topic in _HELD_AGAINST:
+        if not recording.partitions(topic):
+            raise ConfigError(f"the topic {topic} is not there, and the journal is held against it", field="topics")
     findings, names = Findings(), topic_names(recording.prefix)
     policies, dispatches = Policies(recording, findings), Dispatches(recording, findings)
     refusals, forwards = Refusals(recording, names, findings), Forwards(names, findings)

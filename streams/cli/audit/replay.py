@@ -58,12 +58,15 @@ def replay(
     """
     from streams import clock
     from streams.audit.replay import ReplayOptions, replay_shards
+    from streams.errors import ConfigError
 
     recording = source.recording(kafka, prefix, kafka_config, directory)
     shards = _shards(recording, shard)
     chosen = ReplayOptions(
         since_ms=source.ms(since), until_ms=source.ms(until), from_checkpoint=from_checkpoint, kept=start
     )
+    if chosen.since_ms is not None and chosen.until_ms is not None and chosen.until_ms < chosen.since_ms:
+        raise ConfigError("is before --since", field="until", value=until)
     begun = clock.monotonic()
     with _showing(shards) as tell:
         outcomes = replay_shards(recording, shards, chosen, jobs=jobs or os.cpu_count() or 1, tell=tell)

@@ -126,3 +126,9 @@ def test_what_a_difference_means_is_said_where_the_sides_do_not(tmp_path: Path) 
     result = replay(mended(dropped(recorded(), "journal", 0, 9), 0), tmp_path)
     assert result.exit_code == 1
     assert ": step\n  records of the journal are missing\n  recorded  11\n  replayed  10\n" in result.stdout
+
+
+def test_a_time_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="before --since") as refused:
+        replay(recorded(), tmp_path, "--since", "2025-11-24T16:00:01Z", "--until", "2025-11-24T16:00:00Z")
+    assert refused.value.exit_code == 2

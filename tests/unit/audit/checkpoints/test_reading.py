@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
 from streams.audit.checkpoints import (
@@ -20,7 +21,7 @@ from streams.audit.recording import MemoryRecording, Rec
 from streams.core.shard import Shard
 from streams.errors import CheckpointWrong
 from streams.rows import encode_key
-from streams.rows.checkpoint import Digest, Rows, decode_part, decode_rows, encode_part, encode_rows
+from streams.rows.checkpoint import Digest, Foot, Rows, decode_part, decode_rows, encode_part, encode_rows
 from streams.wire import decode_journal
 from tests.checkpointed import append, ends_of_steps, take, values
 from tests.recorded import record
@@ -203,7 +204,7 @@ def as_an_insider(taken: MemoryRecording, change: list[tuple[bytes, bytes | None
     (_, foot), *_ = feet(taken, SHARD)
     digest = Digest()
     digest.add(chunk)
-    fitting = type(foot)(**{**{name: getattr(foot, name) for name in foot.__struct_fields__}, "digest": digest.value})
+    fitting = msgspec.structs.replace(foot, digest=digest.value, rows=len(rows))
     return damaged(damaged(taken, 7, chunk), 8, encode_part(fitting))
 
 
@@ -254,3 +255,15 @@ def test_a_journal_that_can_not_tell_proves_nothing(taken: MemoryRecording) -> N
     assert not prove(taken.replaced({("journal", SHARD): later}), first), "the record was deleted by retention"
     noise = [*journal[:-1], Rec(journal[-1].offset, 0, b"1", b"{")]
     assert not prove(taken.replaced({("journal", SHARD): noise}), checkpoint)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 10_000])
+def test_a_foot_that_says_another_number_of_rows_is_found(rows: int) -> None:
+    """Else one without a row could claim to be what a migration has left."""
+    recording = take(record(1, ticks=20), 0)
+    own = [*recording.read(TOPIC, 0)]
+    foot = decode_part(own[-1].value)
+    assert isinstance(foot, Foot)
+    own[-1] = own[-1]._replace(value=encode_part(msgspec.structs.replace(foot, rows=rows)))
+    with pytest.raises(CheckpointWrong, match=f"says {rows} rows, there are {foot.rows}"):
+        latest_before(recording.replaced({(TOPIC, 0): own}), 0)

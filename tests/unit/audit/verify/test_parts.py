@@ -188,4 +188,5 @@ def test_steps_beyond_the_journal_are_known_only_at_rest() -> None:
 
 
 def test_nothing_at_all_is_in_order() -> None:
-    assert verify(MemoryRecording(shards=2)).problems == []
+    topics: dict[tuple[str, int], list[Rec]] = {(topic, 0): [] for topic in ("dispatch", "rejected", "policy")}
+    assert verify(MemoryRecording(shards=2, topics=topics)).problems == []
