@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from streams.audit.export import ExportedRecording
 from streams.audit.replay.beginning import choose_start
 from streams.audit.replay.closing import Closing
 from streams.audit.replay.shard_replay import ShardReplay
-from streams.errors import CheckpointWrong, NotReplayable
+from streams.errors import CheckpointWrong, FairstreamError, NotReplayable
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Event
@@ -137,7 +138,10 @@ def _replay(recording: Recording, options: ReplayOptions, outcome: ShardOutcome,
 def replay_shards(
     recording: Recording, shards: Sequence[int], options: ReplayOptions, *, jobs: int, tell: Tell
 ) -> list[ShardOutcome]:
-    """Replay these shards, so many at once; the outcomes are in their order. Raises what the first one raised."""
+    """Replay these shards, so many at once; the outcomes are in their order.
+
+    Raises what the first one raised, and `FairstreamError` if one of the processes was killed.
+    """
     if jobs == 1 or len(shards) == 1:
         return [replay_shard(recording, shard, options, tell) for shard in shards]
     # Not forked: a Kafka client's threads do not come along, and their locks do.
@@ -150,6 +154,11 @@ def replay_shards(
         try:
             for outcome in _told(told, futures):
                 tell(outcome)
+        except BrokenProcessPool as error:
+            raise FairstreamError(
+                "a process that replayed was ended by somebody else; if there was no memory left, replay fewer shards "
+                "at once (--jobs)"
+            ) from error
         except BaseException:
             ending.set()
             pool.shutdown(wait=False, cancel_futures=True)

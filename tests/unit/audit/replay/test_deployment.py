@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Event
@@ -13,7 +14,7 @@ from streams.audit.recording import MemoryRecording, Rec
 from streams.audit.replay import ReplayOptions, ShardOutcome, replay_shard, replay_shards
 from streams.audit.replay.deployment import _Ending, _Worker
 from streams.core.version import VERSION
-from streams.errors import ExportDamaged
+from streams.errors import ExportDamaged, FairstreamError
 from tests.checkpointed import ends_of_steps, take, take_forged
 from tests.unit.audit.replay.played import SHARD, entries, recorded
 from tests.unit.audit.verify.tampering import altered, mended
@@ -66,6 +67,19 @@ def test_a_recording_that_cannot_be_read_fails_all_of_it() -> None:
     with pytest.raises(ExportDamaged, match=r"in process \d+: ") as failed:
         replay_shards(damaged, (0, 1), ALL, jobs=2, tell=unheard)
     assert str(os.getpid()) not in str(failed.value)
+
+
+class Deadly(MemoryRecording):
+    """Whoever reads it is ended, as by a system that has no memory left."""
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Rec]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(topic, partition, start, stop)
+
+
+def test_a_process_that_was_killed_is_told_of() -> None:
+    with pytest.raises(FairstreamError, match="--jobs"):
+        replay_shards(Deadly(shards=2, topics=recorded().topics), (0, 1), ALL, jobs=2, tell=unheard)
 
 
 def test_what_cannot_be_replayed_is_said_beside_what_can() -> None:
