@@ -10,7 +10,7 @@ import typer
 
 from streams.cli import options
 from streams.cli.output import say_json
-from streams.cli.tables import plain_table
+from streams.cli.tables import plain_table, widen
 from streams.errors import visible
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def _print(seen: Overview, *, json: bool) -> None:
 
     # Rich takes 80 columns for what is no terminal, and would cut the table for the file or pipe it goes to.
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
-    console.print(_tables(seen))
+    shown = _tables(seen)
+    widen(console, shown, _FILE_WIDTH)
+    console.print(shown)
 
 
 def _document(seen: Overview) -> dict[str, Any]:

@@ -81,10 +81,13 @@ def _print(found: Explanation) -> None:
 
     from streams.audit.explain import tell
     from streams.cli.audit.explain_tables import tables
+    from streams.cli.tables import widen
 
     # Rich takes 80 columns for what is no terminal, and would cut the tables for the file or pipe they go to.
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH, highlight=False, markup=False)
     for sentence in tell(found):
         console.print(sentence, width=min(_STORY_WIDTH, console.width))
     if found.life is not None:
-        console.print(tables(found.life))
+        shown = tables(found.life)
+        widen(console, shown, _FILE_WIDTH)
+        console.print(shown)

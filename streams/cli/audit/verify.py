@@ -80,10 +80,13 @@ def _named(row: dict[str, Any]) -> dict[str, Any]:
 def _print(report: Report) -> None:
     from rich.console import Console
 
-    from streams.cli.audit.verify_tables import tables
+    from streams.cli.audit.verify_tables import figures, tables
+    from streams.cli.tables import widen
 
     # Rich takes 80 columns for what is no terminal, and would cut the tables for the file or pipe they go to.
-    Console(width=None if sys.stdout.isatty() else _FILE_WIDTH).print(tables(report))
+    console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    widen(console, figures(report), _FILE_WIDTH)
+    console.print(tables(report))
     steps = f"{counted(report.looked_at.get('steps', 0), 'step')} of {counted(len(report.steps), 'shard')}"
     if report.found:
         say(f"{steps}: {counted(report.found, 'PROBLEM')}; the first ones of each kind are shown")

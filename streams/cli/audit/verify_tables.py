@@ -22,8 +22,12 @@ _SHARES: Final = 40  # tenants: those that have got the most
 
 def tables(report: Report) -> Group:
     """Return what was found, what was looked at, the shares of the tenants and the widest gaps."""
-    parts = [_problems(report)] if report.problems else []
-    parts += [_looked_at(report)]
+    return Group(_problems(report), "", figures(report)) if report.problems else figures(report)
+
+
+def figures(report: Report) -> Group:
+    """Return the same without what was found, which has sentences."""
+    parts = [_looked_at(report)]
     parts += [_shares(report)] if report.shares else []
     parts += [_gaps(report)] if report.widest else []
     spaced = [item for part in parts for item in (part, "")]
