@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from streams.audit.recording import MemoryRecording, Rec
@@ -84,3 +86,20 @@ def test_up_to_a_time_it_is_not_asked_for() -> None:
     outcome = replayed(recorded(), ReplayOptions(until_ms=its[30].now_ms))
     assert outcome.equal
     assert 30 < outcome.steps < len(its)
+
+
+class Lagging(MemoryRecording):
+    """The end of the last transaction shows in the journal a moment later than in the state."""
+
+    asked = 0
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Rec]:
+        own = [*super().read(topic, partition, start, stop)]
+        self.asked += topic == "journal"
+        return iter(own[:-1] if topic == "journal" and self.asked == 1 else own)
+
+
+def test_what_is_still_to_be_seen_is_not_missing() -> None:
+    outcome = replayed(Lagging(shards=2, topics=recorded().topics))
+    assert outcome.equal
+    assert outcome.steps == len(entries(recorded())) - 1
