@@ -48,6 +48,7 @@ class Outcome:
     jain: Fraction  # Jain's index of what was worked off over what the ideal gives; 1: all fare alike
     distance: Distance
     gap: Gap | None  # the one that comes closest to its bound, or exceeds it most; None: no two were ever backlogged
+    widest: Gap | None  # the largest: to be compared with that of others, whose bounds would be others
     makespan_ms: int
     used: Fraction  # part of the slots' time until the end of the story in which they worked
     lost_attempts: int
@@ -125,6 +126,7 @@ def _outcome(
 ) -> Outcome:
     worked = dict.fromkeys(story.weights, [0] * len(moments)) | worked_off(played.served, moments)
     small = set(story.small)
+    found = _gaps(name, story, played)
     parts = [Fraction(worked[tenant][-1], whole[-1]) for tenant, whole in ideal.items() if whole[-1]]
     return Outcome(
         scheduler=name,
@@ -135,7 +137,8 @@ def _outcome(
         worked=worked,
         jain=jain(parts),
         distance=_distance(worked, moments, ideal),
-        gap=_widest(name, story, played),
+        gap=max(found, key=lambda gap: (gap.observed / gap.bound, gap), default=None),
+        widest=max(found, key=lambda gap: (gap.observed, gap), default=None),
         makespan_ms=makespan_ms(played.served),
         used=Fraction(_busy_ms(played.attempts, moments[-1]), _slot_ms(story, moments[-1])),
         lost_attempts=len(played.lost),
@@ -154,8 +157,8 @@ def _distance(
     )
 
 
-def _widest(name: str, story: Story, played: Played) -> Gap | None:
-    """Return the gap that is worst beside its bound. Ours is bound inside a shard."""
+def _gaps(name: str, story: Story, played: Played) -> list[Gap]:
+    """Return the gap of every two in every interval. Ours is bound inside a shard."""
     measured = set(_measured(story))
     shards = story.shards if name == OURS else 1
     found: list[Gap] = []
@@ -166,7 +169,7 @@ def _widest(name: str, story: Story, played: Played) -> Gap | None:
             if run.arrival.tenant in measured and partition_for(run.arrival.tenant, shards) == shard
         ]
         found += gaps_everywhere(own, story.weights, story.policy.quantum)
-    return max(found, key=lambda gap: (gap.observed / gap.bound, gap), default=None)
+    return found
 
 
 def _measured(story: Story) -> list[str]:

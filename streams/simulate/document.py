@@ -6,6 +6,7 @@ from typing import Any
 
 from streams.simulate.bound import Gap
 from streams.simulate.comparison import Comparison, Outcome
+from streams.simulate.contestants import OURS
 from streams.simulate.story import Story
 from streams.simulate.waits import Waits
 
@@ -59,7 +60,8 @@ def _outcome(story: Story, outcome: Outcome) -> dict[str, Any]:
             "tenant": outcome.distance.tenant,
             "at_ms": outcome.distance.at_ms * story.compression,
         },
-        "widest_gap": _gap(story, outcome.gap) if outcome.gap else None,
+        "widest_gap": _gap(story, outcome.widest) if outcome.widest else None,
+        "nearest_to_bound": _bound(story, outcome.gap) if outcome.gap and outcome.scheduler == OURS else None,
         "waits_ms": _waits(story, outcome.all_waits),
         "small_waits_ms": _waits(story, outcome.small_waits),
         "makespan_ms": outcome.makespan_ms * story.compression,
@@ -74,11 +76,13 @@ def _gap(story: Story, gap: Gap) -> dict[str, Any]:
     return {
         "tenants": [gap.first, gap.second],
         "observed_tokens_per_weight": float(gap.observed),
-        "bound_tokens_per_weight": float(gap.bound),
-        "holds": gap.holds,
         "from_ms": gap.interval.from_ms * story.compression,
         "until_ms": gap.interval.until_ms * story.compression,
     }
+
+
+def _bound(story: Story, gap: Gap) -> dict[str, Any]:
+    return _gap(story, gap) | {"bound_tokens_per_weight": float(gap.bound), "holds": gap.holds}
 
 
 def _waits(story: Story, waits: Waits | None) -> dict[str, int] | None:

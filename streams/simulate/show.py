@@ -113,7 +113,7 @@ def _figures(comparison: Comparison) -> Table:
     rows: list[tuple[str, _Cell]] = [
         ("Jain's index of share over stated share", lambda each: f"{float(each.jain):.4f}"),
         ("furthest from the ideal, tokens", lambda each: f"{each.distance.tokens:,}"),
-        ("widest gap, parts of its bound", lambda each: _gap(each.gap)),
+        ("widest gap of two, tokens per weight", lambda each: _gap(each.widest)),
         ("p50 wait of all runs, s", lambda each: _p50(story, each.all_waits)),
         ("p95 wait of all runs, s", lambda each: _p95(story, each.all_waits)),
         ("p95 wait of small tenants, s", lambda each: _p95(story, each.small_waits)),
@@ -150,7 +150,7 @@ def _verdict(comparison: Comparison) -> Text:
 
 
 def _gap(gap: Gap | None) -> str:
-    return f"{float(gap.observed / gap.bound):.2f}" if gap else "-"
+    return f"{round(gap.observed):,}" if gap else "-"
 
 
 def _p50(story: Story, waits: Waits | None) -> str:

@@ -130,6 +130,8 @@ def test_ours_over_several_shards_is_bound_within_each_of_them() -> None:
     (ours,) = compare(told, ["ours"]).outcomes
     assert ours.gap is not None
     assert ours.gap.holds
+    assert ours.widest is not None
+    assert ours.widest.observed >= ours.gap.observed
     assert len(ours.served) == len(told.arrivals)
     # What the picture of it is for: windows are divided evenly, whoever is in which shard.
     assert float(ours.jain) < 0.99

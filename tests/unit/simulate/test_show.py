@@ -105,7 +105,11 @@ def test_the_document_says_everything_in_the_storys_own_time(figures: Comparison
     assert few["waits_ms"]["ours"]["p95"] == ours.waits["few"].p95 * 10
     assert few["observed"]["ours"] == ours.worked["few"][-1]
     assert sum(each["asked"] for each in found["tenants"]) == found["tokens"]
-    assert found["schedulers"][0]["widest_gap"]["holds"] is True
+    assert found["schedulers"][0]["nearest_to_bound"]["holds"] is True
+    assert [each["nearest_to_bound"] for each in found["schedulers"][1:]] == [None] * 3, "they promise none"
+    widest = [each["widest_gap"]["observed_tokens_per_weight"] for each in found["schedulers"]]
+    assert widest == [float(each.widest.observed) for each in figures.outcomes if each.widest]
+    assert f"{round(widest[0]):,}" in next(line for line in printed(figures).splitlines() if "widest gap" in line)
     assert found["until_ms"] == 40_000
 
 
