@@ -63,7 +63,7 @@ class Books:
         self.memory = Memory()
         self._delays, self._deadlines = [], []
         for tenant in self.tenants.values():
-            tenant.queued = tenant.flight_runs = tenant.flight_tokens = tenant.charged = tenant.settled = 0
+            tenant.queued = tenant.flight_runs = tenant.flight_tokens = 0
         self.queued = self.flight_runs = self.flight_tokens = self.held_bytes = 0
 
     def disturb(self, tenant: str) -> None:
@@ -209,7 +209,6 @@ class Books:
         flow = attempt.run.flow
         self.charge(flow, actual - attempt.charged)
         flow.settled += actual
-        flow.tenant.settled += actual
         flow.tenant.flight_runs -= 1
         flow.tenant.flight_tokens -= attempt.estimate
         self.flight_runs -= 1
@@ -227,7 +226,6 @@ class Books:
     def charge(flow: Flow, tokens: int) -> None:
         """Charge a flow more, or less than before."""
         flow.charged += tokens
-        flow.tenant.charged += tokens
 
 
 def _nothing(_: Flow) -> None:

@@ -167,7 +167,6 @@ class Endings:
         self._books.charge(flow, actual - charged)
         self._stretches.charged(flow, actual - charged)
         flow.settled += actual - charged
-        flow.tenant.settled += actual - charged
         flow.peak += 1
         self._books.figures(flow.class_).miss(charged, charged, actual)
 

@@ -17,7 +17,7 @@ CHECKS: Final = {
     "runs": "attempts 1, 2, 3, ... of runs that were queued, in order of arrival, each settled before the next",
     "settlements": "what attempts are settled at, and what their workers have reported",
     "leases": "attempts given up, and the leases they had",
-    "accounts": "per tenant: charged = settled + in flight",
+    "accounts": "rows of the state topic, per tenant and class: charged = spent + in flight",
     "deficits": "each deficit and the one before it: what was charged, given back, and earned in the rounds between",
     "window": "what is in flight, and the window; of tenants, and their caps",
     "limits": "refusals, and the limit that each names; what was let in, and the limits it had to pass",

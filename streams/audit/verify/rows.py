@@ -1,6 +1,6 @@
-"""The rows of the state topic against what the journal adds up to: accounts, runs, attempts in flight.
+"""The rows of the state topic against each other, and against what the journal adds up to.
 
-Only where the state is that of the journal's last step, and the books are whole.
+The latter only where the state is that of the journal's last step, and the books are whole.
 """
 
 from __future__ import annotations
@@ -23,13 +23,24 @@ from streams.core.records import (
     ShardRecord,
 )
 from streams.errors import StateUnreadable, visible
-from streams.rows import FILLING, MOVED, POSITIONS, PositionsRecord, StateHash, canonical, decode, decode_key
+from streams.rows import (
+    FILLING,
+    MOVED,
+    POSITIONS,
+    PositionsRecord,
+    StateHash,
+    canonical,
+    decode,
+    decode_key,
+    encode_key,
+)
 
 if TYPE_CHECKING:
     from streams.audit.recording import Recording
     from streams.audit.verify.books import Books
     from streams.audit.verify.chain import Chain
     from streams.audit.verify.findings import Findings
+    from streams.audit.verify.subjects import Run
 
 _SHOWN: Final = 3
 _COMPARED: Final = frozenset({FLIGHT, FLOW, RING, RUN, SHARD})
@@ -45,6 +56,12 @@ class State:
     hash: str  # of all rows of the core
     unreadable: list[str]
     there: bool = True  # False: an export that ends earlier than it was made has none
+
+    def estimate_of(self, shard: int, run: Run) -> int | None:
+        """Return what the row of a run says that it is charged, tokens; None: it has no row."""
+        found = self.rows.get(encode_key(shard, (RUN, *run.identity)))
+        row = None if found is None else decode(*found)
+        return row.estimate if isinstance(row, RunRecord) else None
 
 
 def read_state(recording: Recording, shard: int) -> State:
@@ -72,6 +89,30 @@ def read_state(recording: Recording, shard: int) -> State:
         elif parts[0] in _COMPARED:
             rows[key] = (parts, value.partition(_HEAD_END)[0])
     return State(rows, positions, hashes.value, unreadable)
+
+
+def hold_accounts(state: State, shard: int, findings: Findings) -> None:
+    """What each flow was charged is what its attempts have spent, and what those in flight hold.
+
+    Of the rows alone: so it can be told wherever the journal begins, and whatever is still being written to it.
+    """
+    charged: Counter[tuple[str, str]] = Counter()
+    spent: Counter[tuple[str, str]] = Counter()
+    in_flight: Counter[tuple[str, str]] = Counter()
+    for parts, value in state.rows.values():
+        match decode(parts, value) if parts[0] in {FLOW, FLIGHT} else None:
+            case FlowRecord() as flow:
+                charged[flow.tenant, flow.class_] = flow.charged
+                spent[flow.tenant, flow.class_] = flow.actual
+            case FlightRecord() as flight:
+                in_flight[flight.tenant, flight.class_] += flight.charged
+    for place in sorted(charged.keys() | in_flight.keys()):
+        findings.looked_at["accounts"] += 1
+        if charged[place] != spent[place] + in_flight[place]:
+            sums = f"{spent[place]} spent and {in_flight[place]} in flight"
+            tenant, class_ = map(visible, place)
+            sentence = f"{tenant} in class {class_}: {charged[place]} tokens were charged; {sums}"
+            findings.add("accounts", shard, sentence, topic="state")
 
 
 class Rows:

@@ -13,7 +13,7 @@ from streams.audit.verify.endings import Endings
 from streams.audit.verify.findings import Span
 from streams.audit.verify.inputs import InputReader
 from streams.audit.verify.intervals import Shares
-from streams.audit.verify.rows import Rows, read_state
+from streams.audit.verify.rows import Rows, hold_accounts, read_state
 from streams.audit.verify.serving import Serving
 from streams.audit.verify.stretch import Stretches
 from streams.audit.verify.told import Told
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from streams.audit.verify.forwards import Forwards
     from streams.audit.verify.policies import Policies
     from streams.audit.verify.refusals import Refusals
+    from streams.audit.verify.subjects import Run
     from streams.core.policy import Policy
     from streams.wire import JournalEntry
 
@@ -90,13 +91,12 @@ class ShardVerifier:
 
     def finish(self) -> None:
         """Hold the end against the rows of the state topic."""
-        self.shares.finish()
-        self._accounts()
         positions = self._state.positions
         if self.at_rest and positions is not None and positions.journal != self.chain.digest:
             # A transaction's end may show in one topic a moment later than in another.
             self._state = read_state(self._recording, self.shard)
         last, state = self.chain.last, self._state
+        self.shares.finish(self._cost_of)
         if state.there:
             deleted = self._recording.bounds("journal", self.shard)[0] > 0
             self.chain.close(state.positions, at_rest=self.at_rest, deleted=deleted)
@@ -104,6 +104,8 @@ class ShardVerifier:
             self._findings.looked_at["shards whose state is not there, to close the chain"] += 1
         for sentence in state.unreadable:
             self._findings.add("rows", self.shard, sentence, topic="state")
+        if last is not None and not state.unreadable:
+            hold_accounts(state, self.shard, self._findings)
         if last is None or state.positions is None or not self.at_rest or state.positions.journal != self.chain.digest:
             return
         if last.core is not None and state.hash != last.state:
@@ -111,6 +113,13 @@ class ShardVerifier:
             self._findings.add("rows", self.shard, sentence, step=last.step, topic="state")
         if self.books.whole:
             Rows(self.books, self._findings, self.chain).compare(state)
+
+    def _cost_of(self, run: Run) -> int | None:
+        """Return what a run that waits would be charged, by its row; None: the rows are not those of the last step."""
+        positions = self._state.positions
+        if not self.at_rest or positions is None or positions.journal != self.chain.digest:
+            return None
+        return self._state.estimate_of(self.shard, run)
 
     @property
     def complete(self) -> bool:
@@ -226,17 +235,6 @@ class ShardVerifier:
             self._refusals.expect(told, refused)
         for decision in told.entry.decisions:
             self._dispatches.decided(told.entry, decision, None)
-
-    def _accounts(self) -> None:
-        """Charged is what was settled and what is in flight, tenant by tenant."""
-        open_: dict[str, int] = {}
-        for attempt in self.books.flights.values():
-            open_[attempt.run.tenant] = open_.get(attempt.run.tenant, 0) + attempt.charged
-        for name, tenant in self.books.tenants.items():
-            self._findings.looked_at["accounts"] += 1
-            if tenant.charged != tenant.settled + open_.get(name, 0):
-                sums = f"{tenant.settled} settled and {open_.get(name, 0)} in flight"
-                self._findings.add("accounts", self.shard, f"{name}: {tenant.charged} tokens were charged; {sums}")
 
     def _wrong(
         self, check: str, entry: JournalEntry, sentence: str, topic: str = "journal", offset: int | None = None

@@ -40,9 +40,6 @@ class Tenant:
     queued: int = 0  # == its runs that are READY, DELAYED or OVERDUE
     flight_runs: int = 0
     flight_tokens: int = 0
-    # The sides of `charged = settled + in flight`, tokens, each summed for itself.
-    charged: int = 0
-    settled: int = 0
 
     @property
     def plain(self) -> bool:
