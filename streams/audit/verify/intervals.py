@@ -28,9 +28,11 @@ from streams.errors import visible
 from streams.simulate.oracle import max_min
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streams.audit.verify.books import Books
     from streams.audit.verify.findings import Findings
-    from streams.audit.verify.subjects import Attempt, Flow
+    from streams.audit.verify.subjects import Attempt, Flow, Run
 
 _PAIR: Final = 2
 
@@ -137,10 +139,17 @@ class Shares:
             self._judge(interval)
         flow.due.clear()
 
-    def finish(self) -> None:
-        """Judge what can be judged: what is in flight counts as it was estimated."""
+    def finish(self, cost_of: Callable[[Run], int | None]) -> None:
+        """Judge what can be judged: what is in flight counts as it was estimated.
+
+        `cost_of` says what a run that waits would be charged, so that a tenant that is served no more is judged too.
+        """
         self.advance(self._until_ms)
         for flow in self._books.flows.values():
+            first = flow.first()
+            cost = cost_of(first) if first is not None and flow.due else None
+            if cost is not None:
+                self.decide(flow, cost)
             self.rest(flow)
         for attempt in self._books.flights.values():
             if attempt.interval is not None:
