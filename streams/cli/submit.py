@@ -53,7 +53,9 @@ def submit(
     lease: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How long a worker may stay silent: 90s, 5m.")
     ] = None,
-    header: Annotated[list[str] | None, typer.Option(metavar="NAME=TEXT", help="For the worker; repeat it.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=TEXT", help="For the worker; may be repeated.")
+    ] = None,
     own_topic_of: options.OwnTopicOf = None,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from streams import __version__
 from streams.cli import (
@@ -30,7 +31,22 @@ EPILOG = (
     "130 interrupted."
 )
 
+# As they are met: first all of it, then its parts, then what is asked of them.
+_ORDER: Final = (
+    *("demo", "up", "topics", "policy", "scheduler", "submit", "cancel", "worker", "status"),
+    *("audit", "simulate", "acls", "gate", "migrate", "bench"),
+)
+
+
+class _InOrder(TyperGroup):
+    """Lists commands and groups of commands in one order: typer puts all groups last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # which Context that is depends on the release of typer
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+
 app = typer.Typer(
+    cls=_InOrder,
     name="fairstream",
     help="Tenant-fair run scheduling on Kafka: deficit round robin, metered in tokens.",
     epilog=EPILOG,

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 def checkpoint(
     *,
-    shard: Annotated[
-        list[int] | None, typer.Option("--shard", min=0, help="Only this one; may be given several times.")
-    ] = None,
+    shard: Annotated[list[int] | None, typer.Option("--shard", min=0, help="Only this one; may be repeated.")] = None,
     to: Annotated[
         Path | None,
         typer.Option("--to", metavar="DIR", help="Keep the state there instead; that takes the right to read only."),

@@ -22,6 +22,7 @@ _STORY_WIDTH: Final = 110  # longer lines are hard to read
 
 def explain(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="The run.")],
+    context: typer.Context,
     *,
     tenant: Annotated[
         str | None, typer.Option(help="Whose run it is, if several tenants have one of this name.")
@@ -33,17 +34,19 @@ def explain(
     since: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="It came later than that: spares reading the requests of all the time before."
+            metavar="TIME",
+            callback=source.check_moment,
+            help="It came later than that: spares reading the requests of all the time before.",
         ),
     ] = None,
     picture: Annotated[
         Path | None,
         typer.Option(metavar="FILE.svg", help="Draw what it waited for, how its tenant stood, who was served."),
     ] = None,
+    directory: source.From = None,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,
     kafka_config: options.KafkaConfig = None,
-    directory: source.From = None,
     json: options.Json = False,
 ) -> None:
     """Say why a run waited: what each millisecond went to, who was served meanwhile, what it cost.
@@ -59,7 +62,7 @@ def explain(
         from streams.pictures import check
 
         check(picture)
-    recording = source.recording(kafka, prefix, kafka_config, directory)
+    recording = source.recording(kafka, prefix, kafka_config, directory, context)
     with showing(lambda _what, _done, _of: None) as tell:
         found = explain_run(recording, run_id, tenant=tenant, offset=offset, since_ms=source.ms(since), tell=tell)
     if json:

@@ -36,7 +36,7 @@ def export(
     from streams.audit.export import TOPICS, Window
     from streams.audit.export import export as write
 
-    recording = source.recording(kafka, prefix, kafka_config, None)
+    recording = source.recording(kafka, prefix, kafka_config)
     window = Window(recording, source.ms(since), source.ms(until))
     chosen = [name.strip() for name in topics.split(",")] if topics else TOPICS
     with showing(_told) as progress:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def replay(
+    context: typer.Context,
     *,
     shard: Annotated[list[int] | None, typer.Option("--shard", min=0, help="Only this one; may be repeated.")] = None,
     since: source.Since = None,
@@ -60,7 +61,7 @@ def replay(
     from streams.audit.replay import ReplayOptions, replay_shards
     from streams.errors import ConfigError
 
-    recording = source.recording(kafka, prefix, kafka_config, directory)
+    recording = source.recording(kafka, prefix, kafka_config, directory, context)
     shards = _shards(recording, shard)
     chosen = ReplayOptions(
         since_ms=source.ms(since), until_ms=source.ms(until), from_checkpoint=from_checkpoint, kept=start

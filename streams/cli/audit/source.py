@@ -16,11 +16,27 @@ From = Annotated[
     Path | None,
     typer.Option("--from", metavar="DIR", help="Read what `fairstream audit export` wrote there, instead of Kafka."),
 ]
+
+
+def check_moment(moment: str | None) -> str | None:
+    """Refuse what is no moment while it is known which option it stands in. Raises typer's `BadParameter`."""
+    ms(moment)
+    return moment
+
+
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="From then on: 2026-07-01T12:00:00Z, or 2h for two hours ago."),
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        callback=check_moment,
+        help="From then on: 2026-07-01T12:00:00Z, or 2h for two hours ago.",
+    ),
 ]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to then, written as --since is.")]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", metavar="TIME", callback=check_moment, help="Up to then, written as --since is."),
+]
 
 
 def ms(moment: str | None) -> int | None:
@@ -31,12 +47,28 @@ def ms(moment: str | None) -> int | None:
     return None if moment is None else round(parse_past(moment, clock.now_ms()).timestamp() * 1000)
 
 
-def recording(servers: str, prefix: str, config: Path | None, directory: Path | None) -> Recording:
-    """Return what the options name. Raises `ConfigError`, or what Kafka says."""
+def recording(
+    servers: str,
+    prefix: str,
+    config: Path | None,
+    directory: Path | None = None,
+    context: typer.Context | None = None,
+) -> Recording:
+    """Return what the options name. `context`: which were given. Raises `ConfigError`, or what Kafka says."""
     if directory is not None:
+        if context is not None:
+            _refuse_kafka(context)
         from streams.audit.export import ExportedRecording
 
         return ExportedRecording(directory)
     from streams.audit.kafka_recording import KafkaRecording
 
     return KafkaRecording(options.kafka_settings(servers, prefix, config))
+
+
+def _refuse_kafka(context: typer.Context) -> None:
+    """An auditor who names a directory and a Kafka must not take what is proved of one for proved of the other."""
+    for name in ("kafka", "prefix", "kafka_config"):
+        given = context.get_parameter_source(name)
+        if given is not None and given.name == "COMMANDLINE":  # in the environment it is there for all commands
+            raise typer.BadParameter(f"--from reads a directory: leave out --{name.replace('_', '-')}")

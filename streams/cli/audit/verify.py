@@ -19,6 +19,7 @@ _FILE_WIDTH: Final = 200
 
 
 def verify(
+    context: typer.Context,
     *,
     interval: Annotated[str, typer.Option(help="Compare shares over intervals of this length.")] = "1m",
     replay: Annotated[
@@ -44,7 +45,7 @@ def verify(
     from streams.cli.moments import parse_duration
 
     length_ms = max(1, round(parse_duration(interval).total_seconds() * 1000))
-    recording = source.recording(kafka, prefix, kafka_config, directory)
+    recording = source.recording(kafka, prefix, kafka_config, directory, context)
     spans = [recording.bounds("journal", shard) for shard in range(recording.shards)]
     total = sum(end - first for first, end in spans)
     with showing(lambda _what, _done, _of: None) as tell:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def what_if(
+    context: typer.Context,
     *,
     policy: Annotated[
         Path | None, typer.Option(metavar="FILE", help="This policy all the time, instead of the recorded ones.")
@@ -29,7 +30,7 @@ def what_if(
         int | None, typer.Option(metavar="RUNS", help="Another number of runs in flight, in the whole deployment.")
     ] = None,
     weights: Annotated[
-        list[str] | None, typer.Option(metavar="TENANT=N,...", help="Other weights of these tenants; repeatable.")
+        list[str] | None, typer.Option(metavar="TENANT=N,...", help="Other weights of these tenants; may be repeated.")
     ] = None,
     handover: Annotated[
         int, typer.Option(metavar="MS", min=0, help="How long a run is on its way from its dispatch to its start.")
@@ -37,10 +38,10 @@ def what_if(
     since: source.Since = None,
     until: source.Until = None,
     picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw waits and shares.")] = None,
+    directory: source.From = None,
     kafka: options.Kafka = options.DEFAULT_KAFKA,
     prefix: options.Prefix = options.DEFAULT_PREFIX,
     kafka_config: options.KafkaConfig = None,
-    directory: source.From = None,
     json: options.Json = False,
 ) -> None:
     """Play the recorded runs, at what they really cost, under other rules; side by side with what happened.
@@ -68,7 +69,7 @@ def what_if(
         weights=parse_weights(weights or []),
     )
     with _busy("reading the record"):
-        record = read_record(source.recording(kafka, prefix, kafka_config, directory))
+        record = read_record(source.recording(kafka, prefix, kafka_config, directory, context))
         traffic = make_traffic(record, source.ms(since), source.ms(until))
     with _busy(
         f"playing {counted(len(traffic.arrivals), 'run')} under the rules that were, and under the changed ones"
