@@ -286,3 +286,15 @@ def test_every_run_is_played_or_counted(found: Record) -> None:
         assert len(traffic.arrivals) + left == len(found.runs)
         assert sum(traffic.states.values()) == len(traffic.arrivals) == len(traffic.served)
         assert all(run.arrival.at_ms <= run.started_ms and run.decided_ms <= run.started_ms for run in traffic.served)
+
+
+def test_what_no_client_can_read_is_no_run_whatever_stands_there() -> None:
+    """Its key and value may look like a request's; the journal says that no shard has taken it for one."""
+    recording = record(1, ticks=60)
+    entries = [(shard, decode_journal(each.value)) for shard in range(2) for each in recording.read("journal", shard)]
+    unread = {(shard, each.last) for shard, entry in entries for each in entry.unread if each.topic == "requests"}
+    there = {(shard, each.offset) for shard in range(2) for each in recording.read("requests", shard) if each.value}
+    assert unread & there
+    found = read_record(recording)
+    assert not unread & {(run.shard, run.submit.position) for run in found.runs}
+    assert found.unreadable >= len(unread)
