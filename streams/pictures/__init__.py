@@ -8,6 +8,6 @@ What may not happen here: importing matplotlib before somebody asks for a pictur
 """
 
 from streams.pictures.palette import GRID, INK, MUTED, Look, look
-from streams.pictures.paper import check, new_figure, save, style
+from streams.pictures.paper import check, label, new_figure, save, style
 
-__all__ = ["GRID", "INK", "MUTED", "Look", "check", "look", "new_figure", "save", "style"]
+__all__ = ["GRID", "INK", "MUTED", "Look", "check", "label", "look", "new_figure", "save", "style"]

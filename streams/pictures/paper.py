@@ -6,13 +6,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from streams.errors import ConfigError, NotInstalled
+from streams.errors import ConfigError, NotInstalled, visible
 from streams.pictures.palette import GRID, INK, MUTED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _GROUND: Final = "#ffffff"
+_NAME: Final = 24  # characters: names may be much longer, and would leave no room for what is drawn
+_NOTHING: Final = "\u200b"  # takes no room
 
 _STYLE: Final[dict[Any, Any]] = {
     "axes.edgecolor": MUTED,
@@ -40,6 +42,7 @@ _STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, and the file is small
     "svg.hashsalt": "fairstream",  # or the ids in the file would be drawn anew each time
     "text.color": INK,
+    "text.parse_math": False,  # a name with two dollar signs in it is no formula, and need not be one that is right
     "xtick.color": INK,
     "xtick.labelsize": 8,
     "ytick.color": INK,
@@ -76,6 +79,16 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415 - see `style`
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def label(name: str) -> str:
+    """Return a name that a stranger may have given as it is written beside what is drawn: short, without control signs.
+
+    A legend would leave out what begins with an underscore, so that one begins with nothing.
+    """
+    shown = visible(name)
+    shown = shown if len(shown) <= _NAME else f"{shown[: _NAME - 1]}…"
+    return _NOTHING + shown if shown.startswith("_") else shown
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -87,7 +87,7 @@ def _against_the_ideal(axes: Axes, comparison: Comparison, outcome: Outcome, ten
             [percent for _, percent in points],
             color=look.colour,
             linestyle=look.dash,
-            label=f"{visible(tenant)} ({comparison.weights[tenant]})",
+            label=f"{pictures.label(tenant)} ({comparison.weights[tenant]})",
         )
     axes.axhline(100, color=pictures.MUTED, linewidth=3, alpha=0.35, zorder=1)
     axes.set_title(f"{_TITLES[outcome.scheduler]}: tokens served, % of each tenant's fair amount")
@@ -118,7 +118,7 @@ def _waits(axes: Axes, comparison: Comparison, drawn: list[Outcome], tenants: li
     for formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         formatter(lambda seconds, _: f"{seconds:,.10g}")
     axes.set_title("p95 wait, seconds (log)")
-    axes.set_xticks(range(len(tenants)), [visible(tenant) for tenant in tenants], rotation=25, ha="right")
+    axes.set_xticks(range(len(tenants)), [pictures.label(tenant) for tenant in tenants], rotation=25, ha="right")
     axes.grid(visible=False, axis="x")
     axes.margins(x=0.01)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0.2)

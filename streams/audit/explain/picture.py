@@ -61,7 +61,7 @@ def draw(explanation: Explanation, path: Path) -> None:
 
 def _figure(explanation: Explanation, life: Life) -> Figure:
     figure = pictures.new_figure(_WIDTH, _HEIGHT)
-    figure.suptitle(fill(_plain(tell(explanation)[0]), _TITLE_WIDTH), x=0.01, ha="left", fontsize=10)
+    figure.suptitle(fill(visible(tell(explanation)[0]), _TITLE_WIDTH), x=0.01, ha="left", fontsize=10)
     axes = figure.subplots(len(_RATIOS), sharex=True, height_ratios=_RATIOS)
     _causes(axes[0], life)
     _ahead(axes[1], life)
@@ -104,7 +104,7 @@ def _ahead(axis: Axes, life: Life) -> None:
 
 
 def _deficit(axis: Axes, life: Life, tenant: str) -> None:
-    axis.set_title(f"what {_plain(tenant)} may spend (below 0: debt)")
+    axis.set_title(f"what {pictures.label(tenant)} may spend (below 0: debt)")
     axis.set_ylabel("tokens")
     points = life.curve.points
     times = [_after(life, point.at_ms) for point in points]
@@ -171,7 +171,7 @@ def _stack(axis: Axes, life: Life, values: dict[str, dict[int, float]], looks: M
             hatch=look.hatch,
             edgecolor="white",
             linewidth=0,
-            label=_plain(name),
+            label=pictures.label(name),
         )
         below.update(heights)
     if values:
@@ -210,8 +210,3 @@ def _after(life: Life, at_ms: int) -> float:
 
 def _end_ms(life: Life) -> int:
     return life.ended.at_ms if life.ended is not None else life.seen_ms
-
-
-def _plain(text: str) -> str:
-    """Return a text without what matplotlib would read as formulas."""
-    return visible(text).replace("$", r"\$")

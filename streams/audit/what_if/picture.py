@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streams.errors import visible
-from streams.pictures import INK, MUTED, look, new_figure, save, style
+from streams.pictures import INK, MUTED, label, look, new_figure, save, style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from streams.audit.what_if.comparison import Side, WhatIf
 
 _SHOWN: Final = 28  # tenants, those with most tokens: more would not be read
-_NAME: Final = 24  # characters
 _SHORTEST_S: Final = 0.01  # what is shorter is drawn there: the axis has no zero
 _SIDES: Final = (("happened", "o"), ("model of what was", "s"), ("what if", "D"))  # with their markers
 
@@ -30,26 +29,27 @@ def draw(found: WhatIf, path: Path) -> None:
 
 
 def _figure(found: WhatIf) -> Figure:
+    from matplotlib.ticker import LogFormatter  # noqa: PLC0415 - only whoever draws needs the extra
+
     tokens = found.happened.tokens
     chosen = sorted(tokens, key=lambda tenant: -tokens[tenant])[:_SHOWN]
     figure = new_figure(9, 1.9 + 0.27 * len(chosen))
     title = f"what if: {visible(found.change.title)}"
     if len(chosen) < len(tokens):
         title += f"   ({len(chosen)} of {len(tokens)} tenants, those with most tokens)"
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold").set_parse_math(False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
     waits, shares = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     waits.set_title("p95 wait")
     waits.set_xlabel(f"seconds, from the request to its start ({_SHORTEST_S:g} and less at the edge)")
     waits.set_xscale("log")
     waits.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    waits.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))  # plain, and only within one decade
     _dots(waits, found, chosen, _p95_s)
     shares.set_title("share")
     shares.set_xlabel(_shares_of(found))
     _dots(shares, found, chosen, _percent)
     _stated(shares, found.other, chosen)
-    waits.set_yticks(range(len(chosen)), [visible(tenant)[:_NAME] for tenant in chosen])
-    for label in waits.get_yticklabels():
-        label.set_parse_math(False)  # a name may have any signs in it
+    waits.set_yticks(range(len(chosen)), [label(tenant) for tenant in chosen])
     waits.invert_yaxis()
     figure.legend(*shares.get_legend_handles_labels(), loc="outside lower left", ncols=4)
     return figure

@@ -1,5 +1,8 @@
 import builtins
+import re
+import warnings
 from collections.abc import Mapping, Sequence
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -8,7 +11,7 @@ import matplotlib as mpl
 import pytest
 
 from streams.errors import ConfigError, NotInstalled
-from streams.pictures import check, look, new_figure, save, style
+from streams.pictures import check, label, look, new_figure, save, style
 
 
 def draw(path: Path) -> bytes:
@@ -31,6 +34,21 @@ def test_text_stays_text_and_nothing_says_when(tmp_path: Path) -> None:
     picture = draw(tmp_path / "a.svg").decode()
     assert ">three lines<" in picture
     assert "<dc:date>" not in picture
+
+
+@pytest.mark.parametrize("name", [r"$\frac$", "$a^{b$", "_under", "\x1b[2J", "x" * 500, "100 %", "<b>&amp;"])
+def test_whatever_a_name_is_it_can_be_drawn_and_is_in_the_legend(tmp_path: Path, name: str) -> None:
+    with style():
+        figure = new_figure(4, 2)
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], label=label(name))
+        axes.legend()
+        figure.suptitle(label(name))
+    with warnings.catch_warnings(action="error"):
+        save(figure, tmp_path / "a.svg")
+    picture = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert [unescape(text) for text in re.findall("<text[^>]*>([^<]*)<", picture)].count(label(name)) == 2
+    assert len(label(name)) <= 25
 
 
 def test_looks_differ_in_more_than_the_colour() -> None:
