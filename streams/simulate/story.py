@@ -12,6 +12,7 @@ from streams.simulate.pool import Outage
 from streams.simulate.workload import Arrival, tokens_by_tenant
 
 _HOUR_MS: Final = 3_600_000
+_MOST_HOURS: Final = 10_000  # a year and more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +71,10 @@ class Story:
     def lasting(self, hours: float) -> Story:
         """Return the traffic of so many hours of the story: cut off, or the same again and again.
 
-        Raises `ConfigError` if no run is left.
+        Raises `ConfigError` if no run is left, or for a time that cannot be.
         """
+        if not 0 < hours <= _MOST_HOURS:  # nan is not, either
+            raise ConfigError(f"must be above 0 and at most {_MOST_HOURS:,}", field="hours", value=hours)
         lasts_ms = round(hours * _HOUR_MS / self.compression)
         period_ms = self.until_ms
         arrivals = tuple(

@@ -1,8 +1,8 @@
 """Recorded traffic as arrivals: a CSV file with one run a line.
 
 Columns, in any order, others ignored: `at_s` (seconds from the beginning, a decimal number), `tenant`, `id`,
-`input_tokens`, `output_tokens`; optional `workflow`. A run costs the sum of its tokens, or what `Prices` make of them.
-A file whose name ends in `.gz` is unpacked.
+`input_tokens`, `output_tokens`; optional `workflow`. An `id` stands once with each tenant. A run costs the sum of its
+tokens, or what `Prices` make of them. A file whose name ends in `.gz` is unpacked.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def bundled(name: str) -> Traversable:
     """Return a trace that comes with the package. Raises `ConfigError` if there is none of that name."""
     path = files("streams.data") / name
     if not path.is_file():
-        raise ConfigError("no such trace comes with fairstream", field="trace", value=name)
+        raise ConfigError(f"there is no such file; with fairstream come {ARENA} and {AZURE}", field="trace", value=name)
     return path
 
 
@@ -116,6 +116,7 @@ def to_arrivals(
 
 
 def _rows(reader: csv.DictReader[str], source: str) -> Iterator[TraceRow]:
+    seen: set[tuple[str, str]] = set()
     for raw in reader:
         where = f"{source}:{reader.line_num}"
         row = TraceRow(
@@ -126,6 +127,9 @@ def _rows(reader: csv.DictReader[str], source: str) -> Iterator[TraceRow]:
             _count(raw, "input_tokens", where),
             _count(raw, "output_tokens", where),
         )
+        if (row.tenant, row.run_id) in seen:  # ours would take it for the same run, and whoever knows no runs would not
+            raise ConfigError("its tenant has a run of this name already", source=where, field="id", value=row.run_id)
+        seen.add((row.tenant, row.run_id))
         if row.tokens == 0:
             raise ConfigError("a run costs at least one token", source=where, field="output_tokens")
         yield row

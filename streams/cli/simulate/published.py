@@ -20,7 +20,7 @@ def published(
     """The published figures of 27 tenants at one engine (OSDI 2024): as they are, as they come out here, and ours.
 
     A real trace of ten minutes, played at a model of the engine it was measured on: FIFO, the virtual token counter,
-    and this scheduler before that engine. Takes about half a minute.
+    and this scheduler before that engine. Takes about a minute.
     """
     from streams import pictures
     from streams.bench.progress import counting_to

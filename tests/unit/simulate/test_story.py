@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from streams.core.policy import Window
@@ -31,7 +33,7 @@ def test_a_shorter_time_cuts_it_off() -> None:
     assert shorter.arrivals[-1].at_ms < 100
 
 
-@pytest.mark.parametrize("hours", [0, -1, 1e-9])
+@pytest.mark.parametrize("hours", [0, -1, 1e-9, math.nan, math.inf, 1e300])
 def test_no_time_is_refused(hours: float) -> None:
     with pytest.raises(ConfigError, match="hours"):
         small_story().lasting(hours)

@@ -33,7 +33,7 @@ def test_a_trace_is_found_by_its_path_or_else_by_its_name(tmp_path: Path) -> Non
     assert find_trace(path) == path
     assert find_trace(Path(ARENA)).read_bytes() == bundled(ARENA).read_bytes()
     assert find_trace(tmp_path / ARENA) == tmp_path / ARENA  # a path is meant as it is
-    with pytest.raises(ConfigError, match="other"):
+    with pytest.raises(ConfigError, match=f"there is no such file; .* {ARENA} and .*other"):
         find_trace(Path("other.csv"))
 
 
@@ -67,6 +67,14 @@ def test_columns_may_stand_in_any_order_and_name_a_workflow(tmp_path: Path) -> N
 def test_a_bad_line_is_named(tmp_path: Path, line: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         read_trace(write(tmp_path, HEAD, "0,a,0,1,1", line))
+
+
+def test_an_id_that_its_tenant_has_already_is_named(tmp_path: Path) -> None:
+    """One scheduler would take them for one run, another for two."""
+    path = tmp_path / "trace.csv"
+    path.write_text("at_s,tenant,id,input_tokens,output_tokens\n0,a,1,1,1\n0,b,1,1,1\n1,a,1,1,1\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"trace.csv:4: id: .*already"):
+        read_trace(path)
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
