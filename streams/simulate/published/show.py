@@ -12,9 +12,9 @@ from streams.simulate.published.figures import ELSEWHERE, Row
 _NOTE = """\
 Difference: tokens a second (output priced twice input) by which tenants get less or more in a minute than they ask \
 for in it, each no more than the best served gets beyond it, summed over all; largest and mean of 19 minutes. \
-Nearby: lowest to highest in nine pools whose server is up to a tenth faster or slower; what differs by less than that \
-does not differ. Published: on a real engine; here: in a model of it, whose one fitted number, the time that the server \
-adds to a step, is such that FIFO takes as long as it did there. Nothing is fitted to any difference."""
+Nearby: lowest to highest in nine pools whose server is up to a tenth faster or slower; what differs by less than \
+that does not differ. Published: on a real engine; here: in a model of it, whose one fitted number, the time that the \
+server adds to a step, is such that FIFO takes as long as it did there. Nothing is fitted to any difference."""
 
 
 def show(rows: Iterable[Row], console: Console) -> None:
