@@ -55,12 +55,14 @@ class _Admin(AdminClient):
         self._settings = settings
 
     def list_topics(self, topic: str | None = None, timeout: float = TIMEOUT_S) -> ClusterMetadata:
-        """Raises `ConfigError` besides what the stock one raises."""
+        """Raises `ConfigError`, `Unavailable` and others of ours, with the name of the Kafka that was asked."""
+        doing = f"asking {self._settings.servers} for its topics"
 
         def ask(timeout_s: float) -> ClusterMetadata:
             return super(_Admin, self).list_topics(topic, timeout_s)
 
-        return first_answer(self._settings, self, ask, timeout, "asking Kafka for its topics")
+        with mapped_errors(doing):
+            return first_answer(self._settings, self, ask, timeout, doing)
 
 
 def admin_client(settings: KafkaSettings) -> AdminClient:
@@ -71,8 +73,7 @@ def admin_client(settings: KafkaSettings) -> AdminClient:
 
 def look(admin: AdminClient) -> Cluster:
     """Return the brokers that are up and all topics. Raises `Unavailable` if none answers."""
-    with mapped_errors("listing the topics"):
-        metadata = admin.list_topics(timeout=TIMEOUT_S)
+    metadata = admin.list_topics(timeout=TIMEOUT_S)
     return Cluster(len(metadata.brokers), {name: len(topic.partitions) for name, topic in metadata.topics.items()})
 
 

@@ -78,7 +78,7 @@ def publish_policy(settings: KafkaSettings, change: PolicyChange) -> int:
         value = encode_policy(change)
     except BadRecord as refused:
         raise ConfigError(refused.args[0], field=refused.field, value=refused.value) from refused
-    doing, topic = "publishing the policy", settings.topics.policy
+    doing, topic = f"publishing the policy to {settings.servers}", settings.topics.policy
     outcome: list[tuple[KafkaError | None, Message]] = []
     conf = settings.client(
         acks="all",
@@ -123,7 +123,7 @@ def read_policy(settings: KafkaSettings) -> InForce | None:
         isolation_level="read_committed",
         fetch_message_max_bytes=MAX_MESSAGE_BYTES,
     )
-    doing, topic = "reading the policy", settings.topics.policy
+    doing, topic = f"reading the policy from {settings.servers}", settings.topics.policy
     deadline = monotonic() + TIMEOUT_S
     last: InForce | None = None
     with mapped_errors(doing):

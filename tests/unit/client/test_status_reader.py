@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from streams.admin import policy
+from streams.admin.kafka import admin_client
 from streams.audit import kafka_recording
 from streams.client import sender, status
 from streams.errors import ConfigError, Unavailable
@@ -50,3 +52,8 @@ def test_who_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         reader.catch_up(0.1)
     with pytest.raises(Unavailable, match=said):
         sender.check_topic(nobody, sender.make_producer(nobody, report_success=False), "runs.requests", 0.1)
+    with pytest.raises(Unavailable, match=said):
+        admin_client(nobody).list_topics(timeout=0.1)
+    monkeypatch.setattr(policy, "TIMEOUT_S", 0.1)
+    with pytest.raises(Unavailable, match=f"reading the policy from {NOBODY}: "):
+        policy.read_policy(nobody)
