@@ -37,7 +37,7 @@ def export(
     from streams.audit.export import export as write
 
     recording = source.recording(kafka, prefix, kafka_config)
-    window = Window(recording, source.ms(since), source.ms(until))
+    window = Window(recording, *source.span(since, until))
     chosen = [name.strip() for name in topics.split(",")] if topics else TOPICS
     with showing(_told) as progress:
         manifest = write(recording, directory, now_ms=clock.now_ms(), topics=chosen, window=window, progress=progress)

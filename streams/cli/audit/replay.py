@@ -59,15 +59,11 @@ def replay(
     """
     from streams import clock
     from streams.audit.replay import ReplayOptions, replay_shards
-    from streams.errors import ConfigError
 
     recording = source.recording(kafka, prefix, kafka_config, directory, context)
     shards = _shards(recording, shard)
-    chosen = ReplayOptions(
-        since_ms=source.ms(since), until_ms=source.ms(until), from_checkpoint=from_checkpoint, kept=start
-    )
-    if chosen.since_ms is not None and chosen.until_ms is not None and chosen.until_ms < chosen.since_ms:
-        raise ConfigError("is before --since", field="until", value=until)
+    since_ms, until_ms = source.span(since, until)
+    chosen = ReplayOptions(since_ms=since_ms, until_ms=until_ms, from_checkpoint=from_checkpoint, kept=start)
     begun = clock.monotonic()
     with _showing(shards) as tell:
         outcomes = replay_shards(recording, shards, chosen, jobs=jobs or os.cpu_count() or 1, tell=tell)
@@ -100,7 +96,8 @@ def _show(outcomes: Sequence[ShardOutcome], seconds: float) -> None:
     for each in outcomes:
         after = f" after the checkpoint of step {each.after:,}" if each.after else ""
         said = f"{counted(each.steps, 'step')}{after}, {counted(each.decisions, 'decision')}"
-        say(f"shard {each.shard}: {said}: {'EQUAL' if each.equal else _why(each)}")
+        equal = "EQUAL" if each.steps else "nothing to compare"
+        say(f"shard {each.shard}: {said}: {equal if each.equal else _why(each)}")
         if not each.proved:
             say("  its checkpoint could not be held against the journal's record of its step; the next hash proves it")
     decisions = sum(each.decisions for each in outcomes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli import options
+from streams.errors import ConfigError
 
 if TYPE_CHECKING:
     from streams.audit.recording import Recording
@@ -45,6 +46,14 @@ def ms(moment: str | None) -> int | None:
     from streams.cli.moments import parse_past
 
     return None if moment is None else round(parse_past(moment, clock.now_ms()).timestamp() * 1000)
+
+
+def span(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """Return both moments, as `ms` does. Raises `ConfigError` if there is no time between them."""
+    since_ms, until_ms = ms(since), ms(until)
+    if since_ms is not None and until_ms is not None and until_ms < since_ms:
+        raise ConfigError("is before --since", field="until", value=until)
+    return since_ms, until_ms
 
 
 def recording(

@@ -70,7 +70,7 @@ def what_if(
     )
     with _busy("reading the record"):
         record = read_record(source.recording(kafka, prefix, kafka_config, directory, context))
-        traffic = make_traffic(record, source.ms(since), source.ms(until))
+        traffic = make_traffic(record, *source.span(since, until))
     with _busy(
         f"playing {counted(len(traffic.arrivals), 'run')} under the rules that were, and under the changed ones"
     ):

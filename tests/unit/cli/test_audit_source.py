@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from streams.audit.export import export
+from streams.audit import kafka_recording
+from streams.audit.export import ExportedRecording, export
 from streams.cli.tree import app
 from tests.recorded import record
 
@@ -53,6 +54,25 @@ def test_what_is_no_moment_is_refused_with_its_option(command: list[str], option
     result = run(*command, *source, f"--{option}", "yesterday")
     assert result.exit_code == 2
     assert f"Invalid value for '--{option}': 'yesterday' is no moment" in result.stderr
+
+
+@pytest.mark.parametrize("command", [COMMANDS[0], COMMANDS[3]])
+def test_a_time_that_ends_before_it_begins_is_refused(command: list[str], directory: Path) -> None:
+    result = run(*command, "--from", str(directory), "--since", "1h", "--until", "2h")
+    assert str(result.exception) == "until: is before --since (got '2h')"
+
+
+def test_so_it_is_by_an_export(directory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kafka_recording, "KafkaRecording", lambda _kafka: ExportedRecording(directory))
+    result = run("export", str(tmp_path / "out"), "--since", "1h", "--until", "2h")
+    assert str(result.exception) == "until: is before --since (got '2h')"
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_not_called_equal(directory: Path) -> None:
+    result = run("replay", "--jobs", "1", "--from", str(directory), "--until", "2001-01-01T00:00:00Z")
+    assert result.exit_code == 0
+    assert "shard 0: 0 steps, 0 decisions: nothing to compare\n" in result.stdout
 
 
 def test_commands_are_listed_as_they_are_met() -> None:
