@@ -80,6 +80,7 @@ def _run(life: Life) -> dict[str, Any]:
         "attempts": [_attempt(attempt) for attempt in life.attempts],
         "waiting_ms": parts.added(life.waiting),
         "ahead_at_last": _plain(life.ahead_at_last),
+        "ready_ms": life.ready_ms if life.ended is None and life.state == "delayed" else None,
         "outages": _plain(life.outages),
         "policies": _plain(life.policies),
         "served_meanwhile": _plain(life.served),

@@ -128,6 +128,7 @@ class Life:
     end: str | None = None  # succeeded, failed, `CANCELLED`, or a reason of `streams.core.reasons`; None: not yet
     rejection: Rejection | None = None  # if it was rejected after all
     state: str = ""  # at last, if it has not ended: queued, delayed, in_flight, overdue
+    ready_ms: int = 0  # at last, if it is delayed: it may not go before
     ahead_at_last: AheadView | None = None  # if it still waits
     seen_ms: int = 0  # the last step of which it is told
 

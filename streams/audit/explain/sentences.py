@@ -102,7 +102,10 @@ def its_cost(life: Life) -> str:
     costs = [each.actual for each in life.attempts if each.actual is not None]
     if not costs:
         return f"{estimate}."
-    said = "" if all(each.reported for each in life.attempts if each.actual is not None) else " (no usage was reported)"
+    silent = sum(not each.reported for each in life.attempts if each.actual is not None)
+    said = ""
+    if silent:
+        said = " (no usage was reported)" if silent == len(costs) else f" (no usage was reported for {silent} of them)"
     attempts = "" if len(costs) == 1 else f" over {counted(len(costs), 'attempt')}"
     ratio = f", {sum(costs) / life.estimate:.1f} times that" if sum(costs) != life.estimate else ""
     return f"{estimate}; it cost {sum(costs):,}{attempts}{ratio}{said}."

@@ -141,8 +141,14 @@ def _still_waiting(life: Life) -> Iterator[str]:
     ahead = life.ahead_at_last
     if ahead is None:
         return
-    before = f"{counted(ahead.runs, 'run')} of its own tenant and class stand before it"
-    if ahead.rounds is None:
+    stand = "stands" if ahead.runs == 1 else "stand"
+    before = f"{counted(ahead.runs, 'run')} of its own tenant and class {stand} before it"
+    if life.state == "delayed":
+        yield f"{before}, and it may not go before {moment(life.ready_ms)}."
+    elif life.state == "overdue":
+        yield "One of the next steps will refuse it."
+    elif ahead.rounds is None:
         yield f"{before}; its tenant earns nothing now, so nobody can say when it goes."
     else:
-        yield f"{before}; if nothing else comes, it goes in about {counted(ahead.rounds, 'round')}."
+        when = f"about {counted(ahead.rounds, 'round')}" if ahead.rounds else "the round under way"
+        yield f"{before}; if nothing else comes, it goes in {when}."

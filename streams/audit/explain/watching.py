@@ -278,7 +278,7 @@ class Watcher:
         life = self._open
         assert life is not None
         assert view is not None, "a run that has not ended is known to its shard"
-        life.state = view.state
+        life.state, life.ready_ms = view.state, view.ready_ms
         life.seen_ms = moment.at_ms
         self._part = parts.BACKOFF if view.wait == waiting.DELAYED and life.attempts else view.wait
         if life.curve.wants():

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from streams.audit.explain.document import document
 from streams.audit.explain.story import tell
+from streams.audit.explain.words import moment
 from streams.core.inputs import FAILED, RETURNED, STARTED, SUCCEEDED, Takeover
 from streams.core.policy import Estimates, Leases, Limits, TenantRules
 from tests.builders import make_cancel, make_policy, make_report
@@ -131,10 +133,30 @@ def test_a_run_that_still_waits() -> None:
     shard.step(after_ms=7_200_000)
     assert story(shard)[0] == "Run r of tenant a is still waiting at the end of the record; it has waited 2.0 h so far."
     assert story(shard)[-1] == (
-        "1 run of its own tenant and class stand before it; if nothing else comes, it goes in about 4 rounds."
+        "1 run of its own tenant and class stands before it; if nothing else comes, it goes in about 4 rounds."
     )
     shard.state_policy(make_policy(runs=1, rules={"a": TenantRules(paused=True)}))
     assert story(shard)[-1].endswith("its tenant earns nothing now, so nobody can say when it goes.")
+
+
+def test_a_run_that_waits_for_its_time_is_not_told_that_nobody_knows_it() -> None:
+    """Its tenant may earn, or not: it does not go for that."""
+    shard = Watched(make_policy(runs=1))
+    shard.submit("z", "z1")
+    shard.submit("a", "first")
+    at_ms = shard.now_ms + 60_000
+    shard.submit("a", "r", not_before_ms=at_ms)
+    assert story(shard)[-1] == (
+        f"1 run of its own tenant and class stands before it, and it may not go before {moment(at_ms)}."
+    )
+    told = document(shard.explained())["run"]
+    assert (told["state"], told["ready_ms"]) == ("delayed", at_ms)
+
+
+def test_a_run_whose_round_is_under_way() -> None:
+    shard = Watched(make_policy(runs=1, quantum=1_000))
+    shard.submit("a", "first", "r", cost=200)
+    assert story(shard)[-1].endswith("if nothing else comes, it goes in the round under way.")
 
 
 def test_a_run_in_flight() -> None:
@@ -168,7 +190,7 @@ def test_why_it_failed_at_its_second_attempt() -> None:
     )
     assert story(shard)[-1] == (
         "It was estimated at 100 tokens, as its request said; it cost 130 over 2 attempts, 1.3 times that (no usage "
-        "was reported)."
+        "was reported for 1 of them)."
     )
 
 
