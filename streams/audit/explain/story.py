@@ -18,11 +18,13 @@ from streams.audit.explain.sentences import (
 )
 from streams.audit.explain.words import counted, listed, moment, span
 from streams.core.inputs import FAILED, SUCCEEDED
+from streams.core.reasons import DEADLINE_PASSED, EXPIRED
 from streams.errors import visible
 
 if TYPE_CHECKING:
     from streams.audit.explain.explanation import Explanation
     from streams.audit.explain.life import Answer, Life
+    from streams.audit.explain.requests import Asked
 
 
 def tell(explanation: Explanation) -> list[str]:
@@ -55,6 +57,13 @@ def _refused(name: str, explanation: Explanation) -> Iterator[str]:
         else f"another try made sense after {span(refusal.retry_after_ms)}"
     )
     yield f"The reason is {refusal.reason}; {again}."
+    yield from _deadline(answer.asked, refusal.reason)
+
+
+def _deadline(asked: Asked, reason: str | None) -> Iterator[str]:
+    """Tell of a deadline that was missed; the reason's own words have it as a number."""
+    if reason in {EXPIRED, DEADLINE_PASSED} and asked.submit.deadline_ms is not None:
+        yield f"Its deadline was {moment(asked.submit.deadline_ms)}."
 
 
 def _other_requests(explanation: Explanation) -> Iterator[str]:
@@ -79,6 +88,7 @@ def _lived(name: str, explanation: Explanation, life: Life) -> Iterator[str]:
     divided = life.divided
     waited = parts.waited_ms(divided)
     yield f"{name} {_summary(life, waited, divided)}"
+    yield from _deadline(life.asked, life.end)
     yield _arrival(life, explanation.shard)
     if waited:
         yield where_it_went(divided, waited) + what_ended_it(life)
@@ -93,18 +103,20 @@ def _lived(name: str, explanation: Explanation, life: Life) -> Iterator[str]:
 
 
 def _summary(life: Life, waited: int, divided: dict[str, int]) -> str:
-    ran = divided.get(parts.RUNNING, 0)
+    spent = f"waited {span(waited)}, ran {span(divided.get(parts.RUNNING, 0))}"
+    if silent := divided.get(parts.SILENT, 0):
+        spent += f", lost {span(silent)} until a silent worker was given up"
     tries = f"at attempt {life.attempts[-1].number}" if len(life.attempts) > 1 else ""
     if life.ended is None:
         state = {"in_flight": "is in flight", "overdue": "is past its deadline"}.get(life.state, "is still waiting")
         return f"{state} at the end of the record; it has waited {span(waited)} so far."
     if life.end in {SUCCEEDED, FAILED}:
         how = f"{life.end} {tries}".rstrip()
-        return f"waited {span(waited)}, ran {span(ran)} and {how}{_why_failed(life)}."
+        return f"{spent} and {how}{_why_failed(life)}."
     if life.end == CANCELLED:
-        return f"waited {span(waited)}, ran {span(ran)} and was cancelled by its tenant."
+        return f"{spent} and was cancelled by its tenant."
     detail = visible(life.rejection.detail) if life.rejection is not None else ""
-    return f"waited {span(waited)}, ran {span(ran)} and was rejected ({life.end}): {detail}."
+    return f"{spent} and was rejected ({life.end}): {detail}."
 
 
 def _end(life: Life) -> str:

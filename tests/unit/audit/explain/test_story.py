@@ -177,6 +177,13 @@ def test_a_run_past_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     assert story(shard)[0].startswith(
         "Run r of tenant a waited 10 ms, ran 0 ms and was rejected (expired): still queued at its deadline"
     )
+    assert story(shard)[1] == "Its deadline was 1970-01-01 00:16:40.010Z."
+
+
+def test_a_deadline_that_had_passed_is_told_as_a_time() -> None:
+    shard = Watched(make_policy(runs=1))
+    shard.submit("a", "r", deadline_ms=shard.now_ms - 1)
+    assert said(shard, "Its deadline") == "Its deadline was 1970-01-01 00:16:39.999Z."
 
 
 def test_why_it_failed_at_its_second_attempt() -> None:
@@ -221,6 +228,11 @@ def test_an_attempt_that_fell_silent_is_told_with_its_worker() -> None:
     shard.step(after_ms=50)
     assert said(shard, "It was dispatched") == (
         "It was dispatched 2 times: attempt 1 was taken up by w1, and its lease ran out."
+    )
+    shard.report(SUCCEEDED, attempt=2, after_ms=500)
+    assert story(shard)[0] == (
+        "Run r of tenant a waited 60 ms, ran 500 ms, lost 1.0 s until a silent worker was given up and succeeded at "
+        "attempt 2."
     )
 
 
