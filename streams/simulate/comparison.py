@@ -17,7 +17,7 @@ from streams.simulate.contestants import CONTESTANTS, OURS
 from streams.simulate.fluid import Change, Work, fluid
 from streams.simulate.pool import Outage, Played, Served, play_out
 from streams.simulate.progress import steps, worked_off
-from streams.simulate.report import jain, makespan_ms
+from streams.simulate.report import by_weight_alone, jain, makespan_ms
 from streams.simulate.story import Story
 from streams.simulate.waits import Waits, overall, waits
 from streams.simulate.workload import tokens_by_tenant
@@ -175,12 +175,7 @@ def _gaps(name: str, story: Story, played: Played) -> list[Gap]:
 def _measured(story: Story) -> list[str]:
     """Return whose gaps are measured. The bound is for who may use its whole share: at no cap, and in no group."""
     asked = tokens_by_tenant(story.arrivals)
-    free = []
-    for tenant in asked:
-        rules = story.policy.rules_for(tenant)
-        capped = rules.max_runs_in_flight is not None or rules.max_tokens_in_flight is not None
-        if not (capped or rules.paused or rules.group):
-            free.append(tenant)
+    free = [tenant for tenant in asked if by_weight_alone(story.policy.rules_for(tenant))]
     return sorted(free, key=lambda tenant: (-asked[tenant], tenant))[:MEASURED]
 
 

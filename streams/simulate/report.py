@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from streams.core.policy import TenantRules
 from streams.simulate.backlog import Contest
 from streams.simulate.oracle import max_min
 from streams.simulate.pool import Served
@@ -43,6 +44,12 @@ def shares(served: Sequence[Served], contest: Contest, weights: Mapping[str, int
         tenant: Share(weights[tenant], tokens, stated[tenant], observed.get(tenant, 0))
         for tenant, tokens in asked.items()
     }
+
+
+def by_weight_alone(rules: TenantRules) -> bool:
+    """Whether a tenant's weight says what its share is: it has no cap, is in no group and is not paused."""
+    capped = rules.max_runs_in_flight is not None or rules.max_tokens_in_flight is not None
+    return not (capped or rules.paused or rules.group)
 
 
 def jain(values: Sequence[Fraction]) -> Fraction:

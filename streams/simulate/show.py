@@ -14,10 +14,12 @@ from streams.errors import visible
 from streams.simulate.bound import Gap
 from streams.simulate.comparison import MEASURED, Comparison, Outcome
 from streams.simulate.contestants import OURS
+from streams.simulate.report import by_weight_alone
 from streams.simulate.story import Story
 from streams.simulate.waits import Waits
 
 WIDTH: Final = 100
+_NAMED: Final = 5  # tenants, in a sentence
 SHOWN: Final = 30  # tenants; of more, those that ask for most
 
 _Cell = Callable[[Outcome], str]
@@ -99,6 +101,13 @@ def _remarks(comparison: Comparison) -> Padding:
         "Shares are of the tokens worked off by the end; the stated ones are the ideal's, which divides the pool by "
         "weight at every instant, max-min. Waits go from the request to the start of its run."
     )
+    held = [name for name in comparison.asked if not by_weight_alone(comparison.story.policy.rules_for(name))]
+    if held:
+        named = ", ".join(visible(name) for name in held[:_NAMED]) + (", ..." if len(held) > _NAMED else "")
+        lines.append(
+            f"The ideal knows weights alone: not that {named} may be held back by a cap, a group or a pause. So the "
+            "distances of ours from it, and Jain's index, are in part what the policy wants."
+        )
     if comparison.story.compression > 1:
         lines.append(f"Played {comparison.story.compression} times as fast; times are the story's own.")
     return Padding(Text("\n".join(lines), style="dim"), (1, 0))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streams.audit.what_if.model import play_fifo, play_policies
 from streams.simulate.backlog import Interval, contest_in, find_contest
-from streams.simulate.report import Share, jain, makespan_ms, shares
+from streams.simulate.report import Share, by_weight_alone, jain, makespan_ms, shares
 from streams.simulate.waits import Waits, percentile, waits
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Side:
     waits: Mapping[str, Waits]  # of the runs that were served
     tokens: Mapping[str, int]  # of the same
     shares: Mapping[str, Share]  # of the interval of the contest that happened; empty if there was none
-    stated: bool  # whether `shares` say what is stated: between classes, and in groups, weights alone do not
+    stated: bool  # whether `shares` say what is stated: with classes, groups, caps and pauses weights alone do not
     backlogged: tuple[str, ...]  # all the time in that interval, in this play
     jain: Fraction | None  # Jain's index of what these got for their weight; None: they were not `divided`
     makespan_ms: int  # from the first arrival to the last end
@@ -167,7 +167,7 @@ def _side(
 def _weights_say_all(policy: Policy, served: Sequence[Served]) -> bool:
     classes = {run.arrival.class_ or policy.classes[0].name for run in served}
     tenants = {run.arrival.tenant for run in served}
-    return len(classes) <= 1 and not any(policy.rules_for(tenant).group for tenant in tenants)
+    return len(classes) <= 1 and all(by_weight_alone(policy.rules_for(tenant)) for tenant in tenants)
 
 
 def _distance(happened: Side, model: Side) -> Distance:

@@ -31,7 +31,8 @@ RULES: Final[dict[str, str]] = {
     "not_modelled": "Nothing fails, is lost or is cancelled in the model, and no owner changes.",
     "shares": "Of the tokens of the runs handed out in the longest interval in which the same two tenants or more "
     "were backlogged all the time, as it happened; where weights were changed meanwhile, in the longest part of it "
-    "between two changes. The stated share is max-min by weight; it is not given where classes or groups divide, too. "
+    "between two changes. The stated share is max-min by weight; it is not given where classes, groups, caps or pauses "
+    "have a say, too. "
     "Who was backlogged in all of it in that play could have used any amount, everybody else what it asked for: with "
     "fewer than two backlogged all got what they asked for, so tables and pictures state nothing.",
 }

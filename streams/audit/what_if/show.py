@@ -105,7 +105,7 @@ def _notes(found: WhatIf) -> list[str]:
         if not found.other.divided:
             lines.append(
                 "No share is stated for what if: fewer than two tenants would have been backlogged in all of that "
-                "time, or classes or groups divide, too."
+                "time, or classes, groups, caps or pauses have a say, too."
             )
     if traffic.shards > 1:
         line = f"The window is divided evenly over {traffic.shards} shards: weights divide what a shard has."

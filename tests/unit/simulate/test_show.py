@@ -8,6 +8,7 @@ import orjson
 import pytest
 from rich.console import Console
 
+from streams.core.policy import TenantRules
 from streams.simulate.bound import Gap
 from streams.simulate.comparison import Comparison, compare
 from streams.simulate.contestants import CONTESTANTS
@@ -72,6 +73,13 @@ def test_what_was_lost_and_refused_is_shown_where_there_is_any(figures: Comparis
         ["attempts", "lost", "and", "tried", "again", "7", "0", "0", "0"],
         ["runs", "refused", "4", "0", "0", "0"],
     ]
+
+
+def test_that_the_ideal_knows_nothing_of_caps_is_told(figures: Comparison) -> None:
+    assert "weights alone" not in printed(figures)
+    rules = {"few": TenantRules(max_runs_in_flight=1)}
+    held = replace(figures.story, policy=replace(figures.story.policy, tenants=rules))
+    assert "not that few may be held back" in printed(replace(figures, story=held))
 
 
 def test_a_broken_bound_is_shouted(figures: Comparison) -> None:

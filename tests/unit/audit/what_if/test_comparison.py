@@ -187,6 +187,13 @@ def test_where_classes_divide_no_share_is_stated() -> None:
     assert to_json(found)["tenants"][0]["happened"]["share_tokens"]["stated"] is None
 
 
+@pytest.mark.parametrize("rules", [TenantRules(max_runs_in_flight=1), TenantRules(group="g")])
+def test_where_a_tenant_is_held_back_no_share_is_stated(rules: TenantRules) -> None:
+    groups = {"g": 1} if rules.group else {}
+    found = played(Change(policy=replace(POLICY, tenants={"greedy": rules}, groups=groups)))
+    assert (found.happened.stated, found.other.stated) == (True, False)
+
+
 def test_a_tenant_that_is_not_there_gets_no_weight() -> None:
     with pytest.raises(ConfigError, match="nothing is recorded"):
         played(Change(weights={"gredy": 2}))
