@@ -93,8 +93,9 @@ def test_a_topic_that_there_is_not(directory: Path) -> None:
 @pytest.mark.parametrize("make", [lambda path: path.write_text(""), lambda path: (path / "x").mkdir(parents=True)])
 def test_nothing_is_written_over(directory: Path, make: Callable[[Path], object]) -> None:
     make(directory)
-    with pytest.raises(ConfigError, match=r"directory: is not empty; .* \(got '[^']*export'\)"):
+    with pytest.raises(ConfigError, match=r"directory: is not empty; ") as caught:
         export(recorded(), directory)
+    assert caught.value.value == str(directory)
     assert [path.name for path in directory.parent.iterdir()] == ["export"]
 
 
@@ -106,8 +107,9 @@ def test_an_empty_directory_is_used(directory: Path) -> None:
 
 def test_where_nothing_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"directory: cannot be written: .* \(got '.*/file/export'\)"):
+    with pytest.raises(ConfigError, match=r"directory: cannot be written: ") as caught:
         export(recorded(), tmp_path / "file" / "export")
+    assert caught.value.value == str(tmp_path / "file" / "export")
 
 
 def test_not_into_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
