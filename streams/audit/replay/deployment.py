@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from streams.audit.replay.divergence import Divergence
 
 _TELL_S: Final = 0.2
+_START_S: Final = 60.0  # until all processes have been started
 _YOUNG: Final = 50_000  # objects, before they are looked at; as in a scheduler
 
 
@@ -147,11 +149,13 @@ def replay_shards(
     # Not forked: a Kafka client's threads do not come along, and their locks do.
     context = multiprocessing.get_context("spawn")
     told: Any = context.Queue()
-    ending = context.Event()
-    begun = (recording, options, told, ending)
+    started, ending = context.Event(), context.Event()
+    begun = (recording, options, told, started, ending)
     with ProcessPoolExecutor(min(jobs, len(shards)), context, _Worker.begin, begun) as pool:
-        futures = [pool.submit(_Worker.replay, shard) for shard in shards]
         try:
+            with _uninterrupted():
+                futures = [pool.submit(_Worker.replay, shard) for shard in shards]
+            started.set()
             for outcome in _told(told, futures):
                 tell(outcome)
         except BrokenProcessPool as error:
@@ -160,10 +164,21 @@ def replay_shards(
                 "at once (--jobs)"
             ) from error
         except BaseException:
-            ending.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+            ending.set()  # and wait for it: one that only just begins needs what ends with this process
+            started.set()
+            pool.shutdown(cancel_futures=True)
             raise
         return [future.result() for future in futures]
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let the processes that begin here not hear of Ctrl-C: a terminal tells them all, and this one ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _told(told: Any, futures: Sequence[Future[ShardOutcome]]) -> Iterator[ShardOutcome]:
@@ -193,8 +208,10 @@ class _Worker:
     _ending: Event
 
     @classmethod
-    def begin(cls, recording: Recording, options: ReplayOptions, told: Any, ending: Event) -> None:
+    def begin(cls, recording: Recording, options: ReplayOptions, told: Any, started: Event, ending: Event) -> None:
         cls._recording, cls._options, cls._told, cls._ending = recording, options, told, ending
+        # One that is killed while another is started would end that one too, and the start then waits for ever.
+        started.wait(_START_S)
 
     @classmethod
     def replay(cls, shard: int) -> ShardOutcome:
