@@ -63,8 +63,10 @@ help: ## list the targets
 demo: $(VENV)/.run ## the story on a real Kafka: one greedy tenant among eleven
 	@$(BIN)/fairstream demo
 
-# Two runs: tracing coverage makes the searching tests several times slower, and they are not what it is measured by.
-TRACED := tests/unit tests/golden tests/conformance
+# Two runs: tracing coverage makes the searching tests several times slower, and so those that play whole histories;
+# they are not what it is measured by.
+PLAYING := tests/unit/audit tests/unit/simulate tests/unit/bench
+TRACED := $(filter-out $(PLAYING) %/__pycache__,$(wildcard tests/unit/*)) tests/golden tests/conformance
 
 # Two at a time, a file by one of them: most of the time of a test on a real Kafka is waiting.
 # More at a time means as many Kafkas; PARALLEL= alone runs one test after the other.
