@@ -176,7 +176,7 @@ def test_topics_are_checked(up: Shell) -> None:
     assert "all topics are as they should be" in up.run("topics", "--shards", "2").out
     dry = up.run("topics", "--shards", "3", "--dry-run", "--json")
     assert dry.status == 2
-    assert len(dry.json["problems"]) == 6
+    assert len(dry.json["problems"]) == 7
     assert "6 partitions" not in up.run("topics", "--shards", "3").err
     done = up.run("topics", "--prefix", "other.", "--shards", "3", "--dry-run")
     assert (done.status, done.out.count("would create other.")) == (0, 9)
