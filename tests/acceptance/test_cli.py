@@ -179,7 +179,7 @@ def test_topics_are_checked(up: Shell) -> None:
     assert len(dry.json["problems"]) == 7
     assert "6 partitions" not in up.run("topics", "--shards", "3").err
     done = up.run("topics", "--prefix", "other.", "--shards", "3", "--dry-run")
-    assert (done.status, done.out.count("would create other.")) == (0, 9)
+    assert (done.status, done.out.count("would create other.")) == (0, 10)
     assert "no such topic" in up.run("worker", "--prefix", "other.", "--simulate").err
 
 
