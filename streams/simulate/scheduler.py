@@ -55,8 +55,9 @@ class Scheduler(ABC):
         """Take in that these attempts went silent at `now_ms`; `advance` for that moment follows.
 
         A scheduler cannot know it before a lease has run out: until then each of them keeps its place in the window.
+        Raises `NotImplementedError` for one that is not made for outages; without them nobody calls it.
         """
-        raise NotImplementedError(f"{type(self).__name__} knows nothing of lost runs")
+        raise NotImplementedError(f"{type(self).__name__} knows nothing of lost runs")  # else they were forgotten
 
     def next_timer_ms(self) -> int | None:
         """Return when `advance` is to be called even if nothing happens; None: never."""
